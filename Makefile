@@ -1,0 +1,41 @@
+# Everything starts from a clone with nothing but Python: each target sets up what it needs, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SETUP := pyproject.toml constraints.txt
+
+.PHONY: tour test lint bench clean
+
+tour: $(VENV)/.core  ## the main job on an embedded default, in about a minute
+	$(BIN)/python -m deepwide tour
+
+test: $(VENV)/.dev  ## every test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev  ## what we claim about speed, measured here
+	$(BIN)/python -m benchmarks
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "deepwide needs Python 3.11 or newer; say which with: make PYTHON=python3.12 …"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is written last, so that an interrupted install starts again and a finished one is not repeated.
+$(VENV)/.core: $(SETUP) | $(BIN)/python
+	@echo "Setting up $(VENV) (once)…"
+	@$(PIP) install --editable . --constraint constraints.txt
+	@touch $@
+
+$(VENV)/.dev: $(SETUP) | $(BIN)/python
+	@echo "Setting up $(VENV) for tests (once; torch and transformers take a few minutes)…"
+	@$(PIP) install --editable '.[dev]' --constraint constraints.txt
+	@touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -1,0 +1,24 @@
+"""How deep and how wide should a transformer be, and how do you know?
+
+Names are loaded when first used, so that `import deepwide` costs nothing.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DeepwideError": "deepwide.errors",
+}
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'deepwide' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,41 @@
+"""The command line: one module per group of verbs, one place where errors become sentences."""
+
+import os
+import sys
+
+from deepwide.errors import DeepwideError
+
+
+def main() -> None:
+    """Run `deepwide`; exit 0 when fine, 2 on bad input, 130 when interrupted."""
+    import typer
+
+    from deepwide.cli.app import app
+
+    try:
+        code = app(standalone_mode=False)
+    except DeepwideError as error:
+        code = _fail(str(error))
+    except typer.TyperException as error:
+        message = getattr(error, "format_message", error.__str__)()
+        code = _fail(f"{message} See: {_help_command()}")
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
+    except BrokenPipeError:
+        # `deepwide models | head`: the reader left; say nothing more, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        where = f" {error.filename}:" if error.filename else ""
+        code = _fail(f"Cannot use the file system:{where} {error.strerror or error}.")
+    sys.exit(code or 0)
+
+
+def _fail(sentence: str) -> int:
+    print(f"deepwide: {' '.join(sentence.split())}", file=sys.stderr)
+    return 2
+
+
+def _help_command() -> str:
+    verb = next((word for word in sys.argv[1:2] if word.isidentifier()), "")
+    return f"deepwide {verb} --help" if verb else "deepwide --help"

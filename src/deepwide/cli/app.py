@@ -1,0 +1,52 @@
+"""The Typer application and what every verb shares: `--json`, the console, saving a picture."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    name="deepwide",
+    help="How deep and how wide should a transformer be, and how do you know?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Exit codes: 0 fine, 2 bad input (one sentence on stderr), 130 interrupted.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def console() -> Console:
+    """Where tables go; plain text when the output is not a terminal."""
+    return Console(highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output; pydantic models dump themselves."""
+    plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    print(json.dumps(plain, indent=2, ensure_ascii=False))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from deepwide import __version__
+
+        print(f"deepwide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+# Each module registers its verbs on `app` when it is imported.
+from deepwide.cli import separation  # noqa: E402, F401

@@ -1,0 +1,1 @@
+"""`deepwide bounds` and `deepwide rank`."""

@@ -1,0 +1,78 @@
+"""Sizes as people write them: 1.3B parameters, 1e21 FLOPs, 24GiB of memory."""
+
+import re
+from decimal import Decimal
+
+from deepwide.errors import DeepwideError
+
+_POWERS = {"": 0, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "q": 15}
+_NUMBER = re.compile(r"\s*(\d+(?:[_,]\d{3})*(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?\s*([a-z]*)\s*", re.IGNORECASE)
+_BYTES = {f"{p}{i}b": (1024 if i else 1000) ** n for n, p in enumerate(" kmgtp") for i in ("", "i") if n}
+
+
+def parse_count(text: str | int | float, what: str = "a size") -> int:
+    """A count of parameters, tokens or FLOPs: 1.3B, 350M, 1e12, 7_000_000.
+
+    >>> parse_count("1.3B"), parse_count("1e12"), parse_count("350m")
+    (1300000000, 1000000000000, 350000000)
+    """
+    value, unit = _split(text, what)
+    if unit not in _POWERS:
+        raise DeepwideError(f"{text!r} is not {what}: '{unit}' is no unit; write 350M, 1.3B, 2T or 1e12.")
+    count = int((value * Decimal(10) ** _POWERS[unit]).to_integral_value())
+    if not 1 <= count <= 10**40:
+        raise DeepwideError(f"{text!r} is not {what}: it must be between 1 and 1e40.")
+    return count
+
+
+def parse_bytes(text: str | int | float) -> int:
+    """A memory size: 24GB (powers of 1000), 80GiB (powers of 1024), or plain bytes.
+
+    >>> parse_bytes("24GB"), parse_bytes("1GiB")
+    (24000000000, 1073741824)
+    """
+    value, unit = _split(text, "a memory size")
+    if unit in ("", "b"):
+        factor = 1
+    elif unit in _BYTES:
+        factor = _BYTES[unit]
+    else:
+        raise DeepwideError(f"{text!r} is not a memory size: write 24GB, 80GiB or a number of bytes.")
+    count = int((value * factor).to_integral_value())
+    if not 1 <= count <= 10**24:
+        raise DeepwideError(f"{text!r} is not a memory size: it must be between 1 byte and 1e24.")
+    return count
+
+
+def _split(text: str | int | float, what: str) -> tuple[Decimal, str]:
+    match = _NUMBER.fullmatch(str(text)[:80])
+    if not match:
+        raise DeepwideError(f"{str(text)[:40]!r} is not {what}: write a positive number such as 350M, 1.3B or 1e12.")
+    digits, exponent, unit = match.groups()
+    return Decimal(re.sub("[_,]", "", digits) + (exponent or "")), unit.lower()
+
+
+def show_count(count: float, digits: int = 3) -> str:
+    """A count for reading, never for computing.
+
+    >>> show_count(1_300_000_000), show_count(84_934_656), show_count(512), show_count(3.2e21)
+    ('1.3B', '84.9M', '512', '3.2e+21')
+    """
+    if count >= 1e18:
+        return f"{count:.{digits}g}"
+    for unit, size in (("Q", 1e15), ("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if count >= size * (1 - 0.5 * 10**-digits):
+            return f"{count / size:.{digits}g}{unit}".replace("e+03", "000")
+    return f"{count:.{digits}g}"
+
+
+def show_bytes(count: float) -> str:
+    """Bytes in decimal units, for reading.
+
+    >>> show_bytes(2_600_000_000)
+    '2.6 GB'
+    """
+    for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,1 @@
+"""Separation rank: its bounds, its exact count and its exact measurement."""
