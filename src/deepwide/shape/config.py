@@ -1,0 +1,133 @@
+"""Hugging Face `config.json` in and out: a file, a folder, or a hub id when the network is allowed.
+
+Only JSON is ever read; no code that comes with a model is run.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from deepwide.errors import DeepwideError
+from deepwide.files import write_text
+from deepwide.shape.families import FAMILIES, LLAMA_LIKE, Fields, family_named
+from deepwide.shape.shape import Shape
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+LARGEST_BYTES = 10 * 2**20
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "width": ("hidden_size", "n_embd", "d_model", "n_embed", "dim"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
+    "ff_width": ("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "hidden_dim"),
+    "vocab": ("vocab_size", "n_vocab"),
+}
+OPTIONAL_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_kv_heads"),
+    "head_dim": ("head_dim", "d_kv"),
+    "context": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    "tied": ("tie_word_embeddings",),
+}
+
+
+class Reading(NamedTuple):
+    """A shape read from a config, with its family (None if unknown) and what a reader should be told."""
+
+    shape: Shape
+    family: str | None
+    notes: tuple[str, ...] = ()
+
+
+def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False, **options: Any) -> Reading:
+    """Read a config: a parsed mapping, a file, a folder that holds `config.json`, or (`network=True`) a hub id.
+
+    `options` are Shape fields that override what the config says, or supply what it lacks.
+    """
+    config = source if isinstance(source, Mapping) else _load(source, network)
+    notes: list[str] = []
+    if isinstance(config.get("text_config"), Mapping):
+        notes.append(f"only the language model of this {config.get('model_type')} config is counted")
+        config = {"tie_word_embeddings": config.get("tie_word_embeddings")} | dict(config["text_config"])
+        if config["tie_word_embeddings"] is None:
+            del config["tie_word_embeddings"]
+    name = config.get("model_type")
+    given = {field: value for field, value in options.items() if value is not None}
+    if isinstance(name, str) and name in FAMILIES:
+        shape = FAMILIES[name].read(config)
+        return Reading(shape.but(**given) if given else shape, name, tuple(notes))
+    shape = _read_unknown(config, given)
+    notes.append(
+        f"the family {name!r} is unknown: counted as a Llama-like block, so norms and biases may be off"
+        if name
+        else "the config names no family (model_type): counted as a Llama-like block"
+    )
+    return Reading(shape, None, tuple(notes))
+
+
+def write_config(shape: Shape, family: str, path: str | Path | None = None) -> Fields:
+    """The `config.json` of `shape` in a family's format, saved when a path is given."""
+    config = family_named(family).write(shape)
+    if path is not None:
+        write_text(path, json.dumps(config, indent=2) + "\n")
+    return config
+
+
+def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
+    fields: Fields = dict(LLAMA_LIKE)
+    for field, keys in (ALIASES | OPTIONAL_ALIASES).items():
+        value = next((config[key] for key in keys if config.get(key) is not None), None)
+        if value is not None:
+            fields[field] = value
+    fields.setdefault("tied", False)
+    fields |= given
+    missing = [f"{field} (--{field.replace('_', '-')})" for field in ALIASES if field not in fields]
+    if missing:
+        raise DeepwideError(
+            f"this config is of no family deepwide knows ({', '.join(FAMILIES)}) and lacks {', '.join(missing)}: "
+            "give them as options."
+        )
+    return Shape.of(**fields)
+
+
+def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
+    path = Path(source)
+    if path.is_dir():
+        path = path / "config.json"
+    if path.is_file():
+        if path.stat().st_size > LARGEST_BYTES:
+            raise DeepwideError(f"{path} is too large for a config ({path.stat().st_size:,} bytes).")
+        return _parse(path.read_bytes(), str(path))
+    if not HUB_ID.fullmatch(str(source)) or str(source).endswith(".json"):
+        raise DeepwideError(f"there is no config at {path}.")
+    if not network:
+        raise DeepwideError(f"there is no folder {source}; to fetch it from the hub, allow the network: --network.")
+    return _parse(_fetch(str(source)), str(source))
+
+
+def _fetch(hub_id: str) -> bytes:
+    base = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN")
+    headers = {"User-Agent": "deepwide"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    url = f"{base}/{hub_id}/resolve/main/config.json"
+    if not url.startswith(("https://", "http://")):
+        raise DeepwideError(f"HF_ENDPOINT must be an http address, not {base!r}.")
+    try:
+        with urlopen(Request(url, headers=headers), timeout=20) as answer:
+            return bytes(answer.read(LARGEST_BYTES))
+    except (URLError, OSError) as error:
+        hint = " (a gated model needs HF_TOKEN)" if "40" in str(error) else ""
+        raise DeepwideError(f"could not fetch {url}: {error}{hint}.") from None
+
+
+def _parse(raw: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        config = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise DeepwideError(f"{where} is not JSON: {str(error)[:120]}.") from None
+    if not isinstance(config, dict):
+        raise DeepwideError(f"{where} must hold a JSON object, not {type(config).__name__}.")
+    return config
