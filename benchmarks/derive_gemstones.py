@@ -36,7 +36,7 @@ NOTES = """
 At equal N a deeper shape has fewer embedding parameters: where these are many, b1 and the place of the \
 minimum depend on how they are treated; b2 hardly does. The term e was chosen after seeing residuals: it \
 cuts them by 20 to 60%, and without it 768x3 (74% embeddings) pulls the minimum shallow. With the plain \
-share (P-N)/P in its place the minimum is at 1.2 to 1.9, b2 is 11 to 15% smaller and the fit no better.
+share (P-N)/P in its place the minimum is at 1.2 to 1.9, b2 is 11 to 16% smaller and the fit no better.
 At equal TOTAL parameters the minimum over all shapes is at 1.6 to 2.0 times the law's depth (0.9 to 1.7 \
 from 0.4B on): a deeper shape then has more block parameters. Another question, not in the covariance.
 Sizes are N = 23M to 79M and 337M to 1.8B, nothing between or beyond. Only the former (widths 256, 384) \

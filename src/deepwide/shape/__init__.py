@@ -6,6 +6,7 @@ from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, flops
 from deepwide.shape.memory import InferenceMemory, TrainingMemory, inference_memory, training_memory
 from deepwide.shape.params import Params
 from deepwide.shape.shape import Experts, LatentAttention, Shape
+from deepwide.shape.style import Style
 
 __all__ = [
     "CONVENTIONS",
@@ -19,6 +20,7 @@ __all__ = [
     "Params",
     "Reading",
     "Shape",
+    "Style",
     "TrainingMemory",
     "family_named",
     "flops",

@@ -52,8 +52,8 @@ def count(shape: "Shape") -> Params:
     """Count every part of `shape`."""
     d, L = shape.width, shape.depth
     norm = NORM_VECTORS[shape.norm]
-    narrow = shape.embedding_width or d
-    projections = 2 * narrow * d if narrow != d else 0
+    narrow = d if shape.embedding_width is None else shape.embedding_width
+    projections = 0 if shape.embedding_width is None else 2 * narrow * d
     moe, moe_layers = shape.experts, expert_layers(shape)
     expert = feed_forward_params(shape, moe.width) if moe else 0
     return Params.model_construct(

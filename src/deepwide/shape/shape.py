@@ -112,6 +112,8 @@ class Shape(Part):
                 raise ValueError(f"{name} must be rising layer numbers below depth {self.depth}")
         if bool(self.sliding_layers) != (self.window is not None):
             raise ValueError("window and sliding_layers go together")
+        if self.embedding_width == self.width:
+            raise ValueError("embedding_width is for embeddings of another width than the blocks; leave it out")
         if self.latent and self.head_dim != self.latent.nope_dim + self.latent.rope_dim:
             raise ValueError("with latent attention, head_dim is nope_dim + rope_dim")
         return self

@@ -1,0 +1,80 @@
+"""Where laws are found: the published ones by name, a fitted one in a JSON file."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.files import write_text
+from deepwide.laws.law import AnyLaw, Law, TransitionLaw
+
+LARGEST_BYTES = 2**20
+FORMAT = "deepwide-law-1"
+
+
+@cache
+def published_laws() -> dict[str, Law]:
+    """Every published law by name, the default first."""
+    text = files(__package__).joinpath("published.json").read_text(encoding="utf-8")
+    return {law.name: law for law in TypeAdapter(list[AnyLaw]).validate_json(text)}
+
+
+def transition_law() -> TransitionLaw:
+    """Levine et al. 2021: the default, and the scale on which the cost of a wrong depth was measured."""
+    law = published_laws()["levine"]
+    assert isinstance(law, TransitionLaw)
+    return law
+
+
+def find_law(name: str | Path | Law | None = None) -> Law:
+    """A published law's name, or the path of a law saved as JSON."""
+    if isinstance(name, Law):
+        return name
+    if name is None:
+        return transition_law()
+    laws = published_laws()
+    if str(name) in laws:
+        return laws[str(name)]
+    path = Path(name)
+    if path.suffix == ".json" or path.is_file():
+        return load_law(path)
+    raise DeepwideError(f"no law '{name}': {did_you_mean(str(name), laws)} (or give the path of a law's JSON file).")
+
+
+def depth_law(name: str | Path | Law | None = None) -> Law:
+    """`find_law`, refusing a law that names no depth."""
+    law = find_law(name)
+    if not law.names_a_depth:
+        able = [other.name for other in published_laws().values() if other.names_a_depth]
+        raise DeepwideError(f"the law '{law.name}' names no depth ({law.about}); use one of {', '.join(able)}.")
+    return law
+
+
+def load_law(path: str | Path) -> Law:
+    """A law saved by `save_law` (or by `deepwide fit`)."""
+    path = Path(path)
+    if not path.is_file():
+        raise DeepwideError(f"there is no law at {path}.")
+    if path.stat().st_size > LARGEST_BYTES:
+        raise DeepwideError(f"{path} is too large for a law.")
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DeepwideError(f"{path} is not JSON: {str(error)[:120]}.") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise DeepwideError(f"{path} is not a deepwide law: it must be an object with \"format\": \"{FORMAT}\".")
+    try:
+        law: Law = TypeAdapter(AnyLaw).validate_python(document.get("law"))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise DeepwideError(f"{path} is not a law deepwide can read: {where or 'law'}: {first['msg']}.") from None
+    return law
+
+
+def save_law(law: Law, path: str | Path) -> Path:
+    """Save a law where `--law` can find it."""
+    return write_text(path, json.dumps({"format": FORMAT, "law": law.model_dump(mode="json")}, indent=2) + "\n")
