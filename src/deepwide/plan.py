@@ -288,7 +288,7 @@ def _optimum(
     curve = law.depth(N)
     L = np.maximum(1.0, curve.value)  # a law may ask for less than one layer
     d = np.where(curve.value < 1, look.width_for(L, amounts, measure), _width_of(look, L, N))
-    return _Optimum(curve._replace(value=L), d)
+    return _Optimum(DepthCurve(L, np.maximum(1.0, curve.low), np.maximum(1.0, curve.high)), d)
 
 
 def _width_of(look: Style, depth: NDArray[np.float64], block_params: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -138,6 +138,8 @@ class Style(Part):
             score += np.where(D == nearest, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / nearest)))
             score += HEAD_PENALTY * np.abs(np.log2(head_dim / ideal))[:, None, None]
             allowed = W % step == 0
+            if not (self.head_dim or fixed_width):
+                allowed &= head_dim >= ideal[:, None, None] / 2
             if never_over:
                 allowed &= reached <= target
             tried.append((np.where(allowed, score, np.inf), D, W, np.full_like(W, head_dim)))
