@@ -10,6 +10,21 @@ __version__ = "0.1.0"
 
 _HOME = {
     "DeepwideError": "deepwide.errors",
+    "Law": "deepwide.laws",
+    "Plan": "deepwide.plan",
+    "Shape": "deepwide.shape",
+    "Verdict": "deepwide.audit",
+    "audit": "deepwide.audit",
+    "find_law": "deepwide.laws",
+    "find_model": "deepwide.catalogue",
+    "flops": "deepwide.shape",
+    "inference_memory": "deepwide.shape",
+    "plan": "deepwide.plan",
+    "plan_many": "deepwide.plan",
+    "read_config": "deepwide.shape",
+    "save_law": "deepwide.laws",
+    "training_memory": "deepwide.shape",
+    "write_config": "deepwide.shape",
 }
 __all__ = ["__version__", *_HOME]
 

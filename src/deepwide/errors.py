@@ -9,16 +9,16 @@ class DeepwideError(ValueError):
 
 
 def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:
-    """The end of an error sentence: the nearest valid names, or the whole list when it is short.
+    """The end of an error sentence, its point included: the nearest valid names, or the first of them all.
 
     >>> did_you_mean("lama", ["llama", "gpt2"])
     "did you mean 'llama'?"
     >>> did_you_mean("xyz", ["llama", "gpt2"])
-    "it must be one of 'gpt2', 'llama'"
+    "it must be one of 'gpt2', 'llama'."
     """
     names = sorted(allowed)
     near = get_close_matches(word.lower(), names, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(f"'{name}'" for name in near) + "?"
     shown = ", ".join(f"'{name}'" for name in names[:most])
-    return f"it must be one of {shown}" + (f" and {len(names) - most} more" if len(names) > most else "")
+    return f"it must be one of {shown}" + (f" and {len(names) - most} more." if len(names) > most else ".")

@@ -30,6 +30,7 @@ from deepwide.shape.style import Measure, Rounded, Style
 
 BudgetKind = Literal["block", "total", "flops", "memory"]
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
+TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 BANDWIDTH_BYTES = 3.35e12  # of one H100, per second
 LAYER_SECONDS = 1e-5  # launches and synchronisation of one layer while decoding; an assumption, stated in the output
@@ -185,6 +186,11 @@ def plan(
     rounded = look.round(amounts, optimum.depth.value, optimum.width, measure, never_over=kind == "memory", **fixed)
     shape = _real(look, rounded)
     params = shape.params
+    if abs(math.log(float(measure(shape)) / amount)) > math.log(TOO_FAR):
+        raise DeepwideError(
+            f"the nearest shape that divides as asked, {shape.depth} × {shape.width}, misses the budget by more than "
+            f"a factor {TOO_FAR}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim."
+        )
     reached = int(measure(shape)) if kind != "flops" else round(6 * params.total * (train_tokens or 0))
     tokens_wanted = train_tokens or 20 * params.total
     training = training_memory(shape)
@@ -197,7 +203,9 @@ def plan(
         limits = (float(look.width_for(limit, amount, measure)) for limit in (optimal_depth.high, optimal_depth.low))
         optimal_width = Interval(optimal_width.value, *limits)
     beyond = outside_the_data(shape.depth, params.block)
-    notes = [f"loss differences come from {_COST_SOURCE}" + (f"; {beyond}, so here they are extrapolated" if beyond else "")]
+    notes = [
+        f"loss differences come from {_COST_SOURCE}" + (f"; {beyond}, so here they are extrapolated" if beyond else "")
+    ]
     if shape.width > shape.vocab:
         notes.append(f"width {shape.width:,} is beyond the vocabulary {shape.vocab:,}: wasted, by Wies et al. 2021")
     return Plan(
@@ -257,18 +265,29 @@ def _measure(kind: BudgetKind, precision: str, context: int, batch: int) -> Meas
 
 
 def _optimum(
-    look: Style, law: Law, amounts: NDArray[np.float64], measure: Measure, depth: int | None, width: int | None
+    look: Style,
+    law: Law,
+    amounts: NDArray[np.float64],
+    measure: Measure,
+    depth: int | None,
+    width: int | None,
 ) -> _Optimum:
     """The real-valued depth and width that meet the budget on the law (or at the fixed depth or width)."""
     smallest = float(measure(look.grid(1, 1.0)))
     if not np.all(np.isfinite(amounts)) or amounts.min() < max(LEAST, smallest) or amounts.max() > MOST * 8:
         raise DeepwideError(
             f"the budget must be between {show_count(max(LEAST, math.ceil(smallest)))} and {show_count(MOST)} here"
-            + (f": one layer of width 1 with vocabulary {look.vocab:,} already takes {smallest:,.0f}." if smallest > LEAST else ".")
+            + (
+                f": one layer of width 1 with vocabulary {look.vocab:,} already takes {smallest:,.0f}."
+                if smallest > LEAST
+                else "."
+            )
         )
     if depth is not None:
         if not 1 <= depth <= 100_000 or depth % look.pipeline_stages:
-            raise DeepwideError(f"depth {depth} must be a multiple of the {look.pipeline_stages} pipeline stages, at most 100000.")
+            raise DeepwideError(
+                f"depth {depth} must be a multiple of the {look.pipeline_stages} pipeline stages, at most 100000."
+            )
         L = np.full_like(amounts, depth)
         return _Optimum(DepthCurve.exact(L), look.width_for(L, amounts, measure))
     if width is not None:
@@ -314,8 +333,10 @@ def _candidates(
     rounded = look.round(amounts, L, look.width_for(L, amounts, measure), measure, fixed_depth=True)
     rows = []
 
-    def decode(shape: Shape) -> float:
-        return 2 * shape.total_params / bandwidth_bytes + shape.depth * layer_seconds
+    def decode(
+        depth: int,
+    ) -> float:  # one token: every weight is read once, the layers come one after another
+        return 2 * best.total_params / bandwidth_bytes + depth * layer_seconds
 
     for i, depth in enumerate(depths):
         shape = best if depth == best.depth else _real(look, rounded, i)
@@ -329,7 +350,7 @@ def _candidates(
                 loss_percent=depth_cost(shape.depth, best.depth, best.block_params),
                 extrapolated=outside_the_data(shape.depth, best.block_params),
                 step_time=step_time_ratio(shape.depth, best.depth),
-                decode_time=decode(shape) / decode(best),
+                decode_time=decode(shape.depth) / decode(best.depth),
             )
         )
     return rows

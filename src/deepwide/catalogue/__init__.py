@@ -70,9 +70,7 @@ def nearest_models(shape: Shape, count: int = 3) -> list[Model]:
         return abs(size) + 0.3 * abs(math.log(model.shape.depth / shape.depth))
 
     dense = [
-        m
-        for m in all_models()
-        if m.shape.experts is None and 1 / 3 < m.shape.block_params / shape.block_params < 3
+        m for m in all_models() if m.shape.experts is None and 1 / 3 < m.shape.block_params / shape.block_params < 3
     ]
     return sorted(dense, key=distance)[:count]
 

@@ -18,7 +18,7 @@ def main() -> None:
         code = _fail(str(error))
     except typer.TyperException as error:
         message = getattr(error, "format_message", error.__str__)()
-        code = _fail(f"{message} See: {_help_command()}")
+        code = _fail(f"{message if message.endswith(('.', '?')) else message + '.'} See: {_help_command(message)}")
     except (KeyboardInterrupt, typer.Abort):
         code = 130
     except BrokenPipeError:
@@ -36,6 +36,6 @@ def _fail(sentence: str) -> int:
     return 2
 
 
-def _help_command() -> str:
-    verb = next((word for word in sys.argv[1:2] if word.isidentifier()), "")
+def _help_command(message: str) -> str:
+    verb = next((word for word in sys.argv[1:2] if word.isidentifier() and "command" not in message), "")
     return f"deepwide {verb} --help" if verb else "deepwide --help"

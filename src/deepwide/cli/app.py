@@ -1,6 +1,8 @@
 """The Typer application and what every verb shares: `--json`, the console, saving a picture."""
 
 import json
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +23,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 
 
 def console() -> Console:
-    """Where tables go; plain text when the output is not a terminal."""
-    return Console(highlight=False)
+    """Where tables go: as wide as the terminal, or 110 columns of plain text into a file or a pipe."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 110
+    return Console(highlight=False, width=wide)
 
 
 def print_json(value: Any) -> None:
@@ -49,4 +52,4 @@ def _root(
 
 
 # Each module registers its verbs on `app` when it is imported.
-from deepwide.cli import separation  # noqa: E402, F401
+from deepwide.cli import planner, separation, tour  # noqa: E402, F401

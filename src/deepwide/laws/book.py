@@ -41,7 +41,7 @@ def find_law(name: str | Path | Law | None = None) -> Law:
     path = Path(name)
     if path.suffix == ".json" or path.is_file():
         return load_law(path)
-    raise DeepwideError(f"no law '{name}': {did_you_mean(str(name), laws)} (or give the path of a law's JSON file).")
+    raise DeepwideError(f"no law '{name}', nor a law's JSON file of that name: {did_you_mean(str(name), laws)}")
 
 
 def depth_law(name: str | Path | Law | None = None) -> Law:
@@ -49,7 +49,9 @@ def depth_law(name: str | Path | Law | None = None) -> Law:
     law = find_law(name)
     if not law.names_a_depth:
         able = [other.name for other in published_laws().values() if other.names_a_depth]
-        raise DeepwideError(f"the law '{law.name}' names no depth ({law.about}); use one of {', '.join(able)}.")
+        raise DeepwideError(
+            f"the law '{law.name}' names no depth ({law.details or law.about}); use one of {', '.join(able)}."
+        )
     return law
 
 
@@ -65,7 +67,7 @@ def load_law(path: str | Path) -> Law:
     except (ValueError, RecursionError) as error:
         raise DeepwideError(f"{path} is not JSON: {str(error)[:120]}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DeepwideError(f"{path} is not a deepwide law: it must be an object with \"format\": \"{FORMAT}\".")
+        raise DeepwideError(f'{path} is not a deepwide law: it must be an object with "format": "{FORMAT}".')
     try:
         law: Law = TypeAdapter(AnyLaw).validate_python(document.get("law"))
     except ValidationError as error:

@@ -36,5 +36,5 @@ COMPUTE_LAWS: Mapping[str, ComputeLaw] = {
 def compute_law(name: str) -> ComputeLaw:
     """The compute law of that name."""
     if name not in COMPUTE_LAWS:
-        raise DeepwideError(f"no compute law '{name}': {did_you_mean(name, COMPUTE_LAWS)}.")
+        raise DeepwideError(f"no compute law '{name}': {did_you_mean(name, COMPUTE_LAWS)}")
     return COMPUTE_LAWS[name]

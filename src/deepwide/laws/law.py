@@ -64,7 +64,8 @@ class Law(BaseModel):
 
     names_a_depth: ClassVar[bool] = True
     name: str = Field(min_length=1, max_length=80)
-    about: str = ""
+    about: str = ""  # a few words, for a table
+    details: str = ""
     citation: str = ""
     status: str = ""
     tested: str = ""
@@ -79,7 +80,9 @@ class Law(BaseModel):
         depth = self.depth(block_params).at()
         return self._say(self.about, depth.value, depth.low, depth.high)
 
-    def _say(self, words: str, depth: float | None = None, low: float | None = None, high: float | None = None) -> Opinion:
+    def _say(
+        self, words: str, depth: float | None = None, low: float | None = None, high: float | None = None
+    ) -> Opinion:
         kind: str = getattr(self, "kind")  # noqa: B009 - each law declares its own literal
         return Opinion(law=self.name, kind=kind, depth=depth, low=low, high=high, words=words, status=self.status)
 
@@ -215,6 +218,7 @@ class _NoDepth(Law):
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """Programmers ask `names_a_depth` first."""
+        del block_params
         raise TypeError(f"the law '{self.name}' names no depth")
 
 
@@ -227,7 +231,7 @@ class IndifferentLaw(_NoDepth):
     def opinion(self, block_params: int, vocab: int) -> Opinion:
         """Any depth."""
         del block_params, vocab
-        return self._say(f"any: {self.about}")
+        return self._say(self.about)
 
 
 class CeilingLaw(_NoDepth):
@@ -240,7 +244,7 @@ class CeilingLaw(_NoDepth):
     def opinion(self, block_params: int, vocab: int) -> Opinion:
         """At most so many layers."""
         del block_params, vocab
-        return self._say(f"at most {self.low:g}–{self.high:g}: {self.about}")
+        return self._say(f"at most {self.low:g}–{self.high:g} layers")
 
 
 class VocabularyLaw(_NoDepth):
@@ -251,8 +255,7 @@ class VocabularyLaw(_NoDepth):
     def opinion(self, block_params: int, vocab: int) -> Opinion:
         """At least so many layers, given the vocabulary."""
         least = block_params / (12 * vocab**2)
-        cap = f"width at most the vocabulary, {vocab:,}"
-        return self._say(f"{cap}: no limit here" if least < 1 else f"at least {least:.1f}: {cap}")
+        return self._say(f"{self.about}: " + ("no limit here" if least < 1 else f"at least {least:.1f} layers"))
 
 
 AnyLaw = Annotated[

@@ -19,14 +19,14 @@ from deepwide.shape.shape import Shape
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 LARGEST_BYTES = 10 * 2**20
-ALIASES: Mapping[str, tuple[str, ...]] = {
+ALIASES: dict[str, tuple[str, ...]] = {
     "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     "width": ("hidden_size", "n_embd", "d_model", "n_embed", "dim"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
     "ff_width": ("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "hidden_dim"),
     "vocab": ("vocab_size", "n_vocab"),
 }
-OPTIONAL_ALIASES: Mapping[str, tuple[str, ...]] = {
+OPTIONAL_ALIASES: dict[str, tuple[str, ...]] = {
     "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_kv_heads"),
     "head_dim": ("head_dim", "d_kv"),
     "context": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),

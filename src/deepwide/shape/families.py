@@ -15,7 +15,7 @@ from deepwide.shape.shape import Shape
 Config = Mapping[str, Any]
 Fields = dict[str, Any]
 
-STANDARD: Mapping[str, str] = {
+STANDARD: dict[str, str] = {
     "depth": "num_hidden_layers",
     "width": "hidden_size",
     "heads": "num_attention_heads",
@@ -467,5 +467,5 @@ FAMILIES: Mapping[str, Family] = {
 def family_named(name: str) -> Family:
     """The family with this `model_type`."""
     if name not in FAMILIES:
-        raise DeepwideError(f"no family '{name}': {did_you_mean(name, FAMILIES)}.")
+        raise DeepwideError(f"no family '{name}': {did_you_mean(name, FAMILIES)}")
     return FAMILIES[name]

@@ -30,7 +30,9 @@ class FlopConvention(BaseModel):
 CONVENTIONS: Mapping[str, FlopConvention] = {
     convention.name: convention
     for convention in (
-        FlopConvention(name="torch", about="every product a kernel without masking does; equals torch's FlopCounterMode"),
+        FlopConvention(
+            name="torch", about="every product a kernel without masking does; equals torch's FlopCounterMode"
+        ),
         FlopConvention(name="causal", about="attention only where the mask and windows leave it", attention="causal"),
         FlopConvention(name="kaplan", about="6N: block matrices only (Kaplan 2020)", attention="none", head=False),
         FlopConvention(name="chinchilla", about="embedding counted as a product too (Hoffmann 2022)", embedding=True),
@@ -88,7 +90,7 @@ def flops(shape: Shape, sequence: int | None = None, convention: str | FlopConve
     """
     if isinstance(convention, str):
         if convention not in CONVENTIONS:
-            raise DeepwideError(f"no FLOP convention '{convention}': {did_you_mean(convention, CONVENTIONS)}.")
+            raise DeepwideError(f"no FLOP convention '{convention}': {did_you_mean(convention, CONVENTIONS)}")
         convention = CONVENTIONS[convention]
     T = sequence or shape.context
     values = shape.latent.value_dim if shape.latent else shape.head_dim

@@ -5,7 +5,7 @@ q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width.
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
@@ -78,12 +78,18 @@ def training_memory(
     batch: int = 1,
     sequence: int | None = None,
     precision: str = "mixed",
-    attention: Literal["flash", "eager"] = "flash",
+    attention: str = "flash",
     recompute: bool = False,
 ) -> TrainingMemory:
-    """Memory of a training step with Adam. `recompute` keeps only each layer's input (full checkpointing)."""
+    """Memory of a training step with Adam.
+
+    Attention is "flash", or "eager", which keeps its score matrices; `recompute` keeps only each layer's input
+    (full checkpointing).
+    """
     if precision not in PRECISIONS:
-        raise DeepwideError(f"no training precision '{precision}': {did_you_mean(precision, PRECISIONS)}.")
+        raise DeepwideError(f"no training precision '{precision}': {did_you_mean(precision, PRECISIONS)}")
+    if attention not in ("flash", "eager"):
+        raise DeepwideError(f"no attention '{attention}': {did_you_mean(attention, ('flash', 'eager'))}")
     size, T = PRECISIONS[precision], sequence or shape.context
     tokens, layer, P = batch * T, _layer_elements(shape, T, attention), shape.total_params
     kept = shape.depth * shape.width + layer if recompute else shape.depth * layer
@@ -118,7 +124,7 @@ def inference_memory(
     """Memory to serve `batch` sequences of a length."""
     for name in (precision, cache_precision):
         if name not in INFERENCE_BYTES:
-            raise DeepwideError(f"no inference precision '{name}': {did_you_mean(name, INFERENCE_BYTES)}.")
+            raise DeepwideError(f"no inference precision '{name}': {did_you_mean(name, INFERENCE_BYTES)}")
     T = sequence or shape.context
     size = INFERENCE_BYTES[cache_precision]
     sliding = len(shape.sliding_layers)

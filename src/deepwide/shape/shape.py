@@ -1,6 +1,6 @@
 """Shape: the depth, width and parts of one transformer. It knows itself and nothing about laws or training."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -158,14 +158,14 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"{model.__name__} has no field '{where}': {did_you_mean(where, model.model_fields)}."
+        return f"{model.__name__} has no field '{where}': {did_you_mean(where, model.model_fields)}"
     what = first["msg"].removeprefix("Value error, ")
     what = what[0].lower() + what[1:]
     got = "" if first["type"] in ("missing", "value_error") else f", not {str(first['input'])[:40]!r}"
     return f"{where + ': ' if where else ''}{what}{got}."
 
 
-def _is_positive(value: Any) -> bool:
+def _is_positive(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and value >= 1
 
 

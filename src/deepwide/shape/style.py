@@ -65,7 +65,9 @@ class Style(Part):
 
     def grid(self, depth: Any, width: Any, head_dim: Any = 64) -> Shape:
         """Shapes as arrays (or floats), for counting only."""
-        heads = width / head_dim if isinstance(width, float) or np.asarray(width).dtype.kind == "f" else width // head_dim
+        heads = (
+            width / head_dim if isinstance(width, float) or np.asarray(width).dtype.kind == "f" else width // head_dim
+        )
         return self._template.model_copy(
             update={
                 "depth": depth,
@@ -91,12 +93,12 @@ class Style(Part):
             middle = (low + high) / 2
             over = measure(self.grid(depth, np.exp(middle))) > target
             low, high = np.where(over, low, middle), np.where(over, middle, high)
-        return np.exp((low + high) / 2)
+        return np.asarray(np.exp((low + high) / 2))
 
     def depth_for(self, width: Any, amount: Any, measure: Measure, head_dim: Any = 64) -> Numbers:
         """The real-valued depth at which `measure`, affine in depth, reaches `amount`."""
         one, two = (np.asarray(measure(self.grid(L, width, head_dim)), dtype=float) for L in (1, 2))
-        return (np.asarray(amount, dtype=float) - one) / (two - one) + 1
+        return np.asarray((np.asarray(amount, dtype=float) - one) / (two - one) + 1)
 
     def round(
         self,
@@ -135,7 +137,7 @@ class Style(Part):
             D, W = np.broadcast_arrays(D, W[..., None])
             reached = np.asarray(measure(self.grid(D, W, head_dim)), dtype=float)
             score = np.abs(np.log(reached / target))
-            score += np.where(D == nearest, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / nearest)))
+            score += np.where(nearest == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / nearest)))
             score += HEAD_PENALTY * np.abs(np.log2(head_dim / ideal))[:, None, None]
             allowed = W % step == 0
             if not (self.head_dim or fixed_width):
@@ -143,7 +145,9 @@ class Style(Part):
             if never_over:
                 allowed &= reached <= target
             tried.append((np.where(allowed, score, np.inf), D, W, np.full_like(W, head_dim)))
-        scores, *choices = (np.concatenate([a.reshape(len(a), -1) for a in each], axis=1) for each in zip(*tried, strict=True))
+        scores, *choices = (
+            np.concatenate([a.reshape(len(a), -1) for a in each], axis=1) for each in zip(*tried, strict=True)
+        )
         best = (np.arange(len(scores)), np.argmin(scores, axis=1))
         if not np.all(np.isfinite(scores[best])):
             raise DeepwideError(self._why_nothing_fits(fixed_width, never_over, int(np.rint(width[0]))))

@@ -1,0 +1,198 @@
+"""The depth–width map: laws as curves, the chosen one with its band, models and plans as points."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepwide.laws import Law, find_law, published_laws
+from deepwide.quantities import show_count
+from deepwide.shape import Shape
+
+Floats = NDArray[np.float64]
+SIZES = (1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
+COLOURS = {
+    "too deep": "#c0392b",
+    "within": "#1e8449",
+    "too shallow": "#2471a3",
+    "plan": "#1c1c1c",
+    "public": "#8e8e8e",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A shape on the map."""
+
+    name: str
+    shape: Shape
+    kind: str  # a key of COLOURS
+    detail: str = ""
+
+
+def depth_width_map(
+    points: Sequence[Point], law: str | Law | None = None, title: str = "", layer_matrices: float = 12
+) -> Any:
+    """An Altair chart of `points` over the law's curve and band, rival laws dashed, equal sizes dotted.
+
+    Laws speak of block parameters; `layer_matrices` (N / depth·width²) turns them into widths.
+    """
+    import altair as alt
+
+    chosen = find_law(law)
+    widths = [p.shape.width for p in points] or [768]
+    depths = [p.shape.depth for p in points] or [12]
+    x_low, x_high = min(widths) / 2.2, max(widths) * 2.2
+    x_low, x_high = min(x_low, x_high / 8), max(x_high, x_low * 8)
+    y_low, y_high = 0.0, max(1.3 * max(depths), _law_depth_at(chosen, x_high, layer_matrices) * 1.05, 12)
+
+    x = alt.X("width:Q", title="width", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
+              axis=alt.Axis(grid=False, format="~s", labelOverlap=True, values=_ticks(x_low, x_high)))  # fmt: skip
+    y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
+              axis=alt.Axis(grid=False))  # fmt: skip
+    layers = []
+    band = _band(chosen, x_low, x_high, layer_matrices)
+    if band:
+        layers.append(
+            alt.Chart(_data(band)).mark_area(opacity=0.25, color="#e59866", clip=True)
+            .encode(x=x, y=alt.Y("low:Q", title="depth (layers)"), y2="high:Q")
+        )  # fmt: skip
+    sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices)
+    layers.append(
+        alt.Chart(_data(sizes)).mark_line(strokeDash=[1, 3], color="#b0b0b0", strokeWidth=1, clip=True)
+        .encode(x=x, y=y, detail="size:N")
+    )  # fmt: skip
+    layers.append(
+        alt.Chart(_data(size_labels)).mark_text(color="#909090", fontSize=10, dy=-4, align="left")
+        .encode(x=x, y=y, text="size:N")
+    )  # fmt: skip
+    curves, order = _curves(chosen, x_low, x_high, layer_matrices)
+    layers.append(
+        alt.Chart(_data(curves)).mark_line(strokeWidth=2, clip=True).encode(
+            x=x, y=y,
+            order="order:Q",
+            color=alt.Color("law:N", title="law", sort=order, scale=alt.Scale(
+                domain=order, range=["#d35400", "#7d3c98", "#117a65", "#b7950b", "#566573"][: len(order)])),
+            strokeDash=alt.condition(alt.datum.law == chosen.name, alt.value([1, 0]), alt.value([6, 3])),
+        )
+    )  # fmt: skip
+    rows = _rows(points, x_low, x_high, y_high)
+    kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
+    dots = alt.Chart(_data(rows)).encode(
+        x=x, y=y,
+        fill=alt.Fill("kind:N", title=None, sort=kinds,
+                      scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])),
+        tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "depth", "width", "parameters", "detail")],
+    )  # fmt: skip
+    layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
+    for below, dy in ((False, -5), (True, 9)):
+        label = dots.transform_filter(alt.datum.below == below)
+        layers.append(
+            label.mark_text(align="left", dx=7, dy=dy, fontSize=10).encode(text="name:N", tooltip=alt.value(None))
+        )
+    return (
+        alt.layer(*layers)
+        .resolve_scale(color="independent")
+        .properties(
+            width=640,
+            height=420,
+            background="white",
+            title=alt.TitleParams(
+                title or f"Depth and width by {chosen.name}'s law",
+                subtitle=f"curves: laws at N = {layer_matrices:.3g}·depth·width² (band: 95%); dotted: equal N",
+                subtitleColor="#707070",
+            ),
+        )
+        .configure_view(stroke="#d0d0d0")
+        .configure_axis(labelFontSize=11, titleFontSize=12)
+    )
+
+
+def _data(rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    return alt.InlineData(values=rows)
+
+
+def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float) -> list[dict[str, Any]]:
+    """The points as data; where two lie close together the second is labelled below."""
+    rows: list[dict[str, Any]] = []
+    for point in points:
+        x, y = np.log(point.shape.width / x_low) / np.log(x_high / x_low), point.shape.depth / y_high
+        close = any(abs(x - row["x"]) < 0.13 and abs(y - row["y"]) < 0.03 and not row["below"] for row in rows)
+        rows.append(
+            {
+                "name": point.name,
+                "depth": point.shape.depth,
+                "width": point.shape.width,
+                "kind": point.kind,
+                "parameters": show_count(point.shape.total_params),
+                "detail": point.detail,
+                "below": close,
+                "x": float(x),
+                "y": float(y),
+            }
+        )
+    return rows
+
+
+def _along(law: Law, which: int, x_low: float, x_high: float, matrices: float) -> tuple[Floats, Floats]:
+    """A law's curve (0) or the limits of its band (1, 2) as widths and depths, on the way of growing size."""
+    N = np.logspace(3, 18, 1500)
+    L = law.depth(N)[which]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        d = np.sqrt(N / (matrices * L))
+    keep = np.isfinite(d) & (L >= 1) & (d > x_low / 1.1) & (d < x_high * 1.1)
+    return d[keep], L[keep]
+
+
+def _law_depth_at(law: Law, width: float, matrices: float) -> float:
+    d, L = _along(law, 0, 1.0, width, matrices)
+    return float(L[np.argmin(np.abs(d - width))]) if len(d) else 0.0
+
+
+def _band(law: Law, x_low: float, x_high: float, matrices: float) -> list[dict[str, float]]:
+    grid = np.geomspace(x_low, x_high, 120)
+    low, high = (_along(law, which, x_low, x_high, matrices) for which in (1, 2))
+    if not (len(low[0]) and len(high[0])):
+        return []
+    return [
+        {"width": float(w), "low": float(a), "high": float(b)}
+        for w, a, b in zip(grid, np.interp(grid, *low), np.interp(grid, *high), strict=True)
+    ]
+
+
+def _curves(chosen: Law, x_low: float, x_high: float, matrices: float) -> tuple[list[dict[str, Any]], list[str]]:
+    laws = {chosen.name: chosen} | {law.name: law for law in published_laws().values() if law.names_a_depth}
+    rows = []
+    for law in laws.values():
+        d, L = _along(law, 0, x_low, x_high, matrices)
+        picked = slice(None, None, max(1, len(d) // 150))
+        rows += [
+            {"law": law.name, "width": float(w), "depth": float(depth), "order": i}
+            for i, (w, depth) in enumerate(zip(d[picked], L[picked], strict=True))
+        ]
+    return rows, list(laws)
+
+
+def _sizes(
+    x_low: float, x_high: float, y_high: float, matrices: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Curves of equal block parameters, each labelled where it enters the picture."""
+    lines: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    for size in SIZES:
+        d = np.geomspace(x_low, x_high, 160)
+        L = size / (matrices * d**2)
+        inside = (y_high >= L) & (L >= 0.5)
+        points = list(zip(d[inside].tolist(), L[inside].tolist(), strict=True))
+        lines += [{"size": show_count(size), "width": width, "depth": depth} for width, depth in points]
+        if len(points) > 10:
+            labels.append({"size": show_count(size), "width": points[0][0], "depth": min(points[0][1], 0.985 * y_high)})
+    return lines, labels
+
+
+def _ticks(low: float, high: float) -> list[int]:
+    return [tick for power in range(1, 8) for tick in (10**power, 2 * 10**power, 5 * 10**power) if low <= tick <= high]
