@@ -1,6 +1,6 @@
 """The one exception a user is meant to see, and how to name what they probably meant."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -22,3 +22,18 @@ def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:
         return "did you mean " + " or ".join(f"'{name}'" for name in near) + "?"
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return f"it must be one of {shown}" + (f" and {len(names) - most} more." if len(names) > most else ".")
+
+
+def quoted(value: object, most: int = 40) -> str:
+    """A bad value as a sentence quotes it: short, and safe to show however deep or large it is.
+
+    >>> quoted("x" * 99, most=3), quoted([[[]]]), quoted(-5), quoted(10**5000)
+    ("'xxx'", 'a list', "'-5'", 'a number of thousands of digits')
+    """
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, int) and value.bit_length() > 4000:  # Python refuses to print one of 4300 digits
+        return "a number of thousands of digits"
+    return repr(str(value)[:most])

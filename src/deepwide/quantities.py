@@ -1,12 +1,13 @@
 """Sizes as people write them: 1.3B parameters, 1e21 FLOPs, 24GiB of memory."""
 
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from deepwide.errors import DeepwideError
 
 _POWERS = {"": 0, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "q": 15}
 _NUMBER = re.compile(r"\s*(\d+(?:[_,]\d{3})*(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?\s*([a-z]*)\s*", re.IGNORECASE)
+_EXACT = Context(prec=200)  # the default, 28 digits, would round a long integer
 _BYTES = {f"{p}{i}b": (1024 if i else 1000) ** n for n, p in enumerate(" kmgtp") for i in ("", "i") if n}
 
 
@@ -19,7 +20,7 @@ def parse_count(text: str | int | float, what: str = "a size") -> int:
     value, unit = _split(text, what)
     if unit not in _POWERS:
         raise DeepwideError(f"{text!r} is not {what}: '{unit}' is no unit; write 350M, 1.3B, 2T or 1e12.")
-    count = int((value * Decimal(10) ** _POWERS[unit]).to_integral_value())
+    count = _whole(value, 10 ** _POWERS[unit])
     if not 1 <= count <= 10**40:
         raise DeepwideError(f"{text!r} is not {what}: it must be between 1 and 1e40.")
     return count
@@ -38,18 +39,25 @@ def parse_bytes(text: str | int | float) -> int:
         factor = _BYTES[unit]
     else:
         raise DeepwideError(f"{text!r} is not a memory size: write 24GB, 80GiB or a number of bytes.")
-    count = int((value * factor).to_integral_value())
+    count = _whole(value, factor)
     if not 1 <= count <= 10**24:
         raise DeepwideError(f"{text!r} is not a memory size: it must be between 1 byte and 1e24.")
     return count
 
 
 def _split(text: str | int | float, what: str) -> tuple[Decimal, str]:
-    match = _NUMBER.fullmatch(str(text)[:80])
+    written = str(text)
+    match = _NUMBER.fullmatch(written) if len(written) <= 80 else None
     if not match:
-        raise DeepwideError(f"{str(text)[:40]!r} is not {what}: write a positive number such as 350M, 1.3B or 1e12.")
+        raise DeepwideError(f"{written[:40]!r} is not {what}: write a positive number such as 350M, 1.3B or 1e12.")
     digits, exponent, unit = match.groups()
     return Decimal(re.sub("[_,]", "", digits) + (exponent or "")), unit.lower()
+
+
+def _whole(value: Decimal, factor: int) -> int:
+    if value > 10**60:
+        return 10**60  # beyond every limit; the exact integer could have a thousand digits
+    return int(_EXACT.multiply(value, Decimal(factor)).to_integral_value(context=_EXACT))
 
 
 def show_count(count: float, digits: int = 3) -> str:
@@ -62,17 +70,22 @@ def show_count(count: float, digits: int = 3) -> str:
         return f"{count:.{digits}g}"
     for unit, size in (("Q", 1e15), ("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
         if count >= size * (1 - 0.5 * 10**-digits):
-            return f"{count / size:.{digits}g}{unit}".replace("e+03", "000")
-    return f"{count:.{digits}g}"
+            return f"{_plain(count / size, digits)}{unit}"
+    return _plain(count, digits)
 
 
 def show_bytes(count: float) -> str:
     """Bytes in decimal units, for reading.
 
-    >>> show_bytes(2_600_000_000)
-    '2.6 GB'
+    >>> show_bytes(2_600_000_000), show_bytes(999_999_999)
+    ('2.6 GB', '1 GB')
     """
-    for unit, size in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
+    for unit, size in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size * 0.9995:
+            return f"{_plain(count / size, 3)} {unit}"
     return f"{count:.0f} B"
+
+
+def _plain(number: float, digits: int) -> str:
+    """So many significant digits, never with an exponent."""
+    return format(Decimal(f"{number:.{digits}g}"), "f")

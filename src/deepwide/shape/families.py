@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.shape.shape import Shape
 
 Config = Mapping[str, Any]
@@ -105,7 +105,7 @@ class Family:
 def _flag(known: Config, key: str) -> bool:
     value = known.get(key, False)
     if not isinstance(value, bool):
-        raise DeepwideError(f"{key} must be true or false, not {str(value)[:40]!r}.")
+        raise DeepwideError(f"{key} must be true or false, not {quoted(value)}.")
     return value
 
 
@@ -146,7 +146,7 @@ def _read_layer_types(known: Config, fields: Fields, sliding: Callable[[int], bo
     kinds = known.get("layer_types")
     if kinds is None:
         kinds = ["sliding_attention" if sliding(i) else "full_attention" for i in range(_layers(fields))]
-    if not isinstance(kinds, list) or set(map(str, kinds)) - {"sliding_attention", "full_attention"}:
+    if not isinstance(kinds, list) or any(kind not in ("sliding_attention", "full_attention") for kind in kinds):
         raise DeepwideError("layer_types must list 'sliding_attention' or 'full_attention' for each layer.")
     if len(kinds) != _layers(fields):
         raise DeepwideError(f"layer_types names {len(kinds)} layers, but there are {_layers(fields)}.")
@@ -157,7 +157,8 @@ def _read_layer_types(known: Config, fields: Fields, sliding: Callable[[int], bo
 
 
 def _write_layer_types(shape: Shape) -> Fields:
-    kinds = ["sliding_attention" if i in shape.sliding_layers else "full_attention" for i in range(shape.depth)]
+    sliding = set(shape.sliding_layers)
+    kinds = ["sliding_attention" if i in sliding else "full_attention" for i in range(shape.depth)]
     return {"layer_types": kinds, "sliding_window": shape.window}
 
 
@@ -209,9 +210,10 @@ def _write_mixtral(shape: Shape) -> Fields:
 
 def _read_qwen3_moe(known: Config, fields: Fields) -> Fields:
     step = _integer(known.get("decoder_sparse_step"), "decoder_sparse_step")
-    dense = known.get("mlp_only_layers") or []
-    if not isinstance(dense, list):
+    listed = known.get("mlp_only_layers") or []
+    if not isinstance(listed, list) or not all(isinstance(layer, int) for layer in listed):
         raise DeepwideError("mlp_only_layers must be a list of layer numbers.")
+    dense = set(listed)
     experts = {
         "experts": known.get("num_experts", known.get("num_local_experts", 128)),
         "active": known.get("num_experts_per_tok"),
@@ -366,7 +368,7 @@ def _layers(fields: Fields) -> int:
 
 def _integer(value: Any, name: str, most: int = 10**9) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise DeepwideError(f"{name} must be a whole number from 0 to {most}, not {str(value)[:40]!r}.")
+        raise DeepwideError(f"{name} must be a whole number from 0 to {most}, not {quoted(value)}.")
     return value or (1 if name in ("decoder_sparse_step", "sliding_window_pattern") else 0)
 
 

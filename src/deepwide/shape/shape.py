@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 
-Positive = Annotated[int, Field(ge=1, le=10**9)]
-Natural = Annotated[int, Field(ge=0, le=10**9)]
+LARGEST = 10**9
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Natural = Annotated[int, Field(ge=0, le=LARGEST)]
 Layers = tuple[Natural, ...]
 
 
@@ -160,13 +161,13 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         return f"{model.__name__} has no field '{where}': {did_you_mean(where, model.model_fields)}"
     what = first["msg"].removeprefix("Value error, ")
-    what = what[0].lower() + what[1:]
-    got = "" if first["type"] in ("missing", "value_error") else f", not {str(first['input'])[:40]!r}"
+    what = what[0].lower() + what[1:].removesuffix(".")
+    got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"
     return f"{where + ': ' if where else ''}{what}{got}."
 
 
 def _is_positive(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and value >= 1
+    return isinstance(value, int) and 1 <= value <= LARGEST
 
 
 def _divide(width: int, parts: int, name: str) -> int:

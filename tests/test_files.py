@@ -1,0 +1,106 @@
+"""A reader finds the old file or the new one, never half of either, whatever happens to the writer."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepwide.files import write_bytes, write_text
+
+KILLED_BETWEEN_WRITE_AND_RENAME = """
+import os, signal, sys
+from deepwide.files import write_text
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_text(sys.argv[1], "new" * 100_000)
+"""
+
+
+def test_the_path_comes_back_and_missing_folders_are_made(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "a" / "b" / "name.json", "grüße\n")
+    assert path == tmp_path / "a" / "b" / "name.json"
+    assert path.read_bytes() == "grüße\n".encode()
+
+
+def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 3
+    assert write_bytes(str(tmp_path / "blob"), content).read_bytes() == content
+
+
+def test_others_may_read_what_is_written(tmp_path: Path) -> None:
+    """Temporary files are private by default; a config must not be."""
+    assert stat.S_IMODE(write_text(tmp_path / "name", "x").stat().st_mode) == 0o644
+
+
+def test_a_crash_between_write_and_rename_leaves_the_old_file(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "law.json", "old")
+    done = subprocess.run([sys.executable, "-c", KILLED_BETWEEN_WRITE_AND_RENAME, str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = write_text(tmp_path / "law.json", "old")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space"):
+        write_text(path, "new")
+    assert [p.name for p in tmp_path.iterdir()] == ["law.json"]
+    assert path.read_text() == "old"
+
+
+def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(tmp_path / "law.json", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_the_way_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "law.json").mkdir()
+    with pytest.raises(OSError, match=r"law\.json"):
+        write_text(tmp_path / "law.json", "new")
+    assert [p.name for p in tmp_path.iterdir()] == ["law.json"]
+
+
+def test_the_content_is_on_disk_before_the_name_points_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    for step in ("fsync", "replace"):
+        original = getattr(os, step)
+        monkeypatch.setattr(os, step, lambda *a, _s=step, _f=original: (steps.append(_s), _f(*a))[1])
+    write_text(tmp_path / "law.json", "new")
+    assert steps == ["fsync", "replace"]
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    path, sizes = tmp_path / "law.json", (1, 200_000)
+    contents = {letter * size for letter, size in zip("ab", sizes, strict=True)}
+    write_text(path, "a")
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            for content in contents:
+                write_text(path, content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {path.read_text() for _ in range(300)} <= contents
+    finally:
+        stop.set()
+        writer.join()
