@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SETUP := pyproject.toml constraints.txt
 
-.PHONY: tour test lint bench clean
+.PHONY: tour test lint docs bench clean
+
+MAP := gpt2-xl gpt3-175b llama-3-8b llama-3.1-405b palm-540b qwen2.5-32b gemma-3-27b falcon-40b smollm2-360m pythia-1b
 
 tour: $(VENV)/.core  ## the main job on an embedded default, in about a minute
 	$(BIN)/python -m deepwide tour
@@ -17,6 +19,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.dev  ## rewrite the pages with what their commands print, and redraw their pictures
+	$(BIN)/python -m deepwide audit $(MAP) --plot docs/map.svg > /dev/null
+	$(BIN)/python tests/test_docs.py
 
 bench: $(VENV)/.dev  ## what we claim about speed, measured here
 	$(BIN)/python -m benchmarks

@@ -24,6 +24,13 @@ def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:
     return f"it must be one of {shown}" + (f" and {len(names) - most} more." if len(names) > most else ".")
 
 
+def at_least_one(**counts: int | None) -> None:
+    """Refuse a batch of 0 or a sequence of −1; None stands for a default."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise DeepwideError(f"{name} must be at least 1, not {quoted(count)}.")
+
+
 def quoted(value: object, most: int = 40) -> str:
     """A bad value as a sentence quotes it: short, and safe to show however deep or large it is.
 

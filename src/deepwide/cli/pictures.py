@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from deepwide.audit import Verdict
+from deepwide.auditing import Verdict
 from deepwide.catalogue import find_model
 from deepwide.figures import save_chart
 from deepwide.figures.depth_width import Point, depth_width_map
-from deepwide.plan import Plan
+from deepwide.planning import Plan
 from deepwide.quantities import show_count
 
 

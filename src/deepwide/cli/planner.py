@@ -57,7 +57,7 @@ def plan(
     Counts block parameters (no embeddings) unless told otherwise.
     """
     from deepwide.figures import check_suffix
-    from deepwide.plan import plan as make_plan
+    from deepwide.planning import plan as make_plan
     from deepwide.quantities import parse_bytes, parse_count
     from deepwide.shape import write_config
 
@@ -128,7 +128,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Is this model too deep or too shallow, and what does that cost? Several models give a table."""
-    from deepwide.audit import audit as judge
+    from deepwide.auditing import audit as judge
     from deepwide.cli.tables import show_verdict, show_verdicts
     from deepwide.figures import check_suffix
 

@@ -7,10 +7,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from deepwide.audit import Verdict
+from deepwide.auditing import Verdict
 from deepwide.catalogue import Model
 from deepwide.laws import Interval, Law, Opinion
-from deepwide.plan import Plan
+from deepwide.planning import Plan
 from deepwide.quantities import show_bytes, show_count
 from deepwide.shape import Flops, InferenceMemory, Shape, TrainingMemory
 

@@ -13,11 +13,11 @@ def tour(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out"),
 ) -> None:
     """Plan a 1.3B model, audit GPT-3, and draw the map: a minute's walk through deepwide."""
-    from deepwide.audit import audit
+    from deepwide.auditing import audit
     from deepwide.catalogue import find_model
     from deepwide.cli.pictures import draw_verdicts
     from deepwide.cli.tables import show_plan, show_verdicts
-    from deepwide.plan import plan
+    from deepwide.planning import plan
 
     to = console()
     to.rule("1. How deep and how wide should 1.3B parameters be?   deepwide plan 1.3B")

@@ -175,7 +175,7 @@ class SurfaceLaw(Law):
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        L, d = self.optimum(np.logspace(4, 18, 281))
+        L, d = self.optimum(np.logspace(4, 18, 141))
         return np.log(self.layer_matrices * L * d**2), np.log(L)
 
     def _width(self, L: Floats, P: Floats) -> Floats:

@@ -9,8 +9,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 from deepwide.errors import DeepwideError
 from deepwide.files import write_text
@@ -109,6 +107,9 @@ def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
 
 
 def _fetch(hub_id: str) -> bytes:
+    from urllib.error import URLError  # loaded only when asked for: it costs a plan 10 ms
+    from urllib.request import Request, urlopen
+
     base = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN")
     headers = {"User-Agent": "deepwide"} | ({"Authorization": f"Bearer {token}"} if token else {})

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, at_least_one, did_you_mean
 from deepwide.shape.params import attention_matrices, expert_layers
 from deepwide.shape.shape import Shape
 
@@ -92,6 +92,7 @@ def flops(shape: Shape, sequence: int | None = None, convention: str | FlopConve
         if convention not in CONVENTIONS:
             raise DeepwideError(f"no FLOP convention '{convention}': {did_you_mean(convention, CONVENTIONS)}")
         convention = CONVENTIONS[convention]
+    at_least_one(sequence=sequence)
     T = sequence or shape.context
     values = shape.latent.value_dim if shape.latent else shape.head_dim
     pairs = _pairs(shape, T, convention.attention)

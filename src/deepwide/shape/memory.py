@@ -1,7 +1,11 @@
 """Memory of a Shape: for training and for inference, with the formula that gave each number.
 
 Legend of the formulas: P parameters, B batch (sequences), T sequence length, V vocabulary, d width, L depth,
-q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width.
+q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width, k active experts.
+
+Activations are those of a lean implementation: fused norms and attention that keep their input and what the next
+product needs, nothing twice. Left out are a few numbers per token: each norm's mean and deviation, the
+log-sum-exp of each head, the router's scores. A test measures this on a block in torch.
 """
 
 from collections.abc import Mapping
@@ -9,7 +13,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, at_least_one, did_you_mean
+from deepwide.shape.params import expert_layers
 from deepwide.shape.shape import Shape
 
 
@@ -90,10 +95,23 @@ def training_memory(
         raise DeepwideError(f"no training precision '{precision}': {did_you_mean(precision, PRECISIONS)}")
     if attention not in ("flash", "eager"):
         raise DeepwideError(f"no attention '{attention}': {did_you_mean(attention, ('flash', 'eager'))}")
+    at_least_one(batch=batch, sequence=sequence)
     size, T = PRECISIONS[precision], sequence or shape.context
-    tokens, layer, P = batch * T, _layer_elements(shape, T, attention), shape.total_params
-    kept = shape.depth * shape.width + layer if recompute else shape.depth * layer
-    per_layer = f"{_layer_formula(shape, attention)} = {layer:,}"
+    tokens, P, routed = batch * T, shape.total_params, expert_layers(shape)
+    # Softmax stays in 32 bits; its copy for the product with the values is a second tensor unless it is one too.
+    scores = 0 if attention == "flash" else 1 if size.activation == 4 else 4 // size.activation + 1
+    dense, moe = (_layer_elements(shape, T, scores, routed=r) for r in (False, True))
+    kept = (shape.depth - routed) * dense + routed * moe
+    largest = moe if routed == shape.depth else dense if not routed else max(dense, moe)
+    if recompute:
+        kept = shape.depth * shape.width + largest
+    formulas = [
+        f"{name} = {_layer_formula(shape, scores, routed=r)} = {elements:,}"
+        for name, elements, r, layers in (("a", dense, False, shape.depth - routed), ("m", moe, True, routed))
+        if layers
+    ]
+    layers = f"{shape.depth - routed}·a + {routed}·m" if 0 < routed < shape.depth else "L·m" if routed else "L·a"
+    once = "max(a, m)" if 0 < routed < shape.depth else "m" if routed else "a"
     return TrainingMemory(
         batch=batch,
         sequence=T,
@@ -107,7 +125,8 @@ def training_memory(
             "weights": f"{size.weights}·P",
             "gradients": f"{size.gradients}·P",
             "optimiser": f"{size.optimiser}·P",
-            "activations": f"{size.activation}·B·T·({'L·d + a' if recompute else 'L·a'} + 2d), a = {per_layer}",
+            "activations": f"{size.activation}·B·T·({f'L·d + {once}' if recompute else layers} + 2d), "
+            + ", ".join(formulas),
             "logits": f"({size.activation} + 4)·B·T·V",
         },
     )
@@ -125,6 +144,7 @@ def inference_memory(
     for name in (precision, cache_precision):
         if name not in INFERENCE_BYTES:
             raise DeepwideError(f"no inference precision '{name}': {did_you_mean(name, INFERENCE_BYTES)}")
+    at_least_one(batch=batch, sequence=sequence)
     T = sequence or shape.context
     size = INFERENCE_BYTES[cache_precision]
     sliding = len(shape.sliding_layers)
@@ -154,23 +174,34 @@ def cache_elements(shape: Shape) -> int:
     return 2 * shape.kv_heads * shape.head_dim
 
 
-def _layer_elements(shape: Shape, T: int, attention: str) -> int:
+def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
     """Numbers one layer keeps per token for its backward pass."""
-    values = shape.latent.value_dim if shape.latent else shape.head_dim
-    q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    stored = (4 if shape.ff == "gated" else 2) * shape.ff_width
-    if moe := shape.experts:
-        stored = (4 if shape.ff == "gated" else 2) * moe.width * (moe.active + moe.shared)
-        stored += (moe.active - 1) * shape.width  # a token's input, once per expert
-    norms = (shape.block_norms + min(2, shape.block_norms)) * shape.width
-    scores = 2 * shape.heads * T if attention == "eager" else 0
-    latent = (shape.latent.kv_rank + (shape.latent.query_rank or 0)) * 2 if shape.latent else 0
-    return norms + q + kv + shape.kv_heads * values + shape.heads * values + stored + scores + latent
+    d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    norms = shape.block_norms + min(2, shape.block_norms)  # the input of each, and of the two sublayers
+    kept = norms * d + scores * shape.heads * T
+    if m := shape.latent:
+        # Queries, keys and the output; the values are a view that keeps their whole projection. Each latent twice:
+        # before and after its norm.
+        ranks = m.kv_rank + (m.query_rank or 0)
+        kept += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
+    else:
+        kept += 2 * q + 2 * kv
+        kept += q + kv if shape.qk_norm != "none" else 0
+    steps = 4 if shape.ff == "gated" else 2
+    if routed and (moe := shape.experts):
+        # A token's input and output once per expert: gathered to be multiplied, kept to be weighted.
+        return kept + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
+    return kept + steps * shape.ff_width
 
 
-def _layer_formula(shape: Shape, attention: str) -> str:
-    norms = shape.block_norms + min(2, shape.block_norms)
-    feed = ("4" if shape.ff == "gated" else "2") + "f"
-    scores = " + 2·heads·T" if attention == "eager" else ""
-    parts = f"{norms}d + 2q + 2kv + {feed}{scores}"
-    return parts + (" (f over active experts)" if shape.experts else "") + (" + latent" if shape.latent else "")
+def _layer_formula(shape: Shape, scores: int, *, routed: bool) -> str:
+    parts = [f"{shape.block_norms + min(2, shape.block_norms)}d"]
+    if shape.latent:
+        parts.append("2q + heads·(nope + 2·value) + 2·ranks")
+    else:
+        parts.append("3q + 3kv" if shape.qk_norm != "none" else "2q + 2kv")
+    steps = 4 if shape.ff == "gated" else 2
+    parts.append(f"{steps}f·(k + shared) + 2k·d" if routed else f"{steps}f")
+    if scores:
+        parts.append("heads·T" if scores == 1 else f"{scores}·heads·T")
+    return " + ".join(parts)

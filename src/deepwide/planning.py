@@ -291,6 +291,8 @@ def _optimum(
         L = np.full_like(amounts, depth)
         return _Optimum(DepthCurve.exact(L), look.width_for(L, amounts, measure))
     if width is not None:
+        if width < 1:
+            raise DeepwideError(f"width must be at least 1, not {width}.")
         d = np.full_like(amounts, width)
         L = look.depth_for(d, amounts, measure)
         if L.min() < 1:

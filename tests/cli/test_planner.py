@@ -1,0 +1,224 @@
+"""The planner's verbs as a user types them."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from deepwide.cli import main
+
+Run = subprocess.CompletedProcess[str]
+
+
+def run(*words: str) -> Run:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "deepwide", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def call(*words: str) -> Run:
+    """The command in this process, which is quicker: the same `main`, arguments and streams."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["deepwide", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return subprocess.CompletedProcess(words, int(stop.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def ask(*words: str) -> Any:
+    """What the command answers in JSON."""
+    done = call(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout, parse_constant=pytest.fail)  # NaN and Infinity are not JSON
+
+
+def test_plan_prints_a_shape_its_neighbours_every_law_and_the_reason() -> None:
+    done = run("plan", "1.3B")
+    assert done.returncode == 0
+    for words in ("42 layers × 1,600 wide", "95%: 40.4 to 44.0", "← this plan", "depth-delusion", "kaplan", "Why", "gpt2-xl"):
+        assert words in done.stdout
+
+
+def test_plan_as_json_is_the_library_s_plan() -> None:
+    from deepwide import plan
+
+    assert ask("plan", "350M", "--total", "--tied") == plan(350_000_000, kind="total", tied=True).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("words", "check"),
+    [
+        (("1e21", "--flops"), lambda p: "Epoch" in p["train_tokens_from"]),
+        (("1e21", "--flops", "--compute", "hoffmann"), lambda p: "Hoffmann" in p["train_tokens_from"]),
+        (("24GB", "--memory"), lambda p: p["inference_bytes"] <= 24e9),
+        (("7B", "--depth", "32"), lambda p: p["shape"]["depth"] == 32),
+        (("7B", "--width", "4096"), lambda p: p["shape"]["width"] == 4096),
+        (("7B", "--kv-heads", "8"), lambda p: p["shape"]["kv_heads"] == 8 and p["shape"]["heads"] % 8 == 0),
+        (("7B", "--pipeline-stages", "8"), lambda p: p["shape"]["depth"] % 8 == 0),
+        (("7B", "--tensor-parallel", "16"), lambda p: p["shape"]["heads"] % 16 == 0),
+        (("7B", "--width-multiple", "256"), lambda p: p["shape"]["width"] % 256 == 0),
+        (("7B", "--head-dim", "96"), lambda p: p["shape"]["head_dim"] == 96),
+        (("7B", "--feed-forward", "plain"), lambda p: p["family"] == "gpt2" and p["shape"]["ff"] == "plain"),
+        (("7B", "--law", "nanochat"), lambda p: abs(p["shape"]["width"] / p["shape"]["depth"] - 64) < 4),
+        (("7B", "--tokens", "2T"), lambda p: p["train_tokens"] == 2 * 10**12),
+    ],
+)
+def test_each_kind_of_budget_and_constraint_is_obeyed(words: tuple[str, ...], check: Callable[[Any], bool]) -> None:
+    assert check(ask("plan", *words))
+
+
+def test_a_saved_config_audits_as_the_plan(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    assert call("plan", "1.3B", "--save", str(config)).returncode == 0
+    (verdict,) = ask("audit", str(config))
+    assert (verdict["verdict"], verdict["shape"]["depth"], verdict["shape"]["width"]) == ("within", 42, 1600)
+    assert verdict["params"] == ask("plan", "1.3B")["params"]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<svg"), (".png", b"\x89PNG"), (".html", b"<!DOCTYPE html>")])
+def test_plot_writes_the_format_its_name_asks_for(tmp_path: Path, suffix: str, start: bytes) -> None:
+    picture = tmp_path / "deep" / f"map{suffix}"
+    done = call("audit", "gpt3-175b", "llama-3-8b", "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes().startswith(start)
+    assert str(picture) in done.stdout.replace("\n", "")
+    if suffix == ".html":
+        assert b"cdn." not in picture.read_bytes(), "the page must work without a network"
+
+
+def test_gpt3_is_too_deep_and_llama_3_too_shallow() -> None:
+    verdicts = {v["name"]: v for v in ask("audit", "gpt3-175b", "llama-3-8b", "smollm2-360m")}
+    assert [verdicts[n]["verdict"] for n in ("gpt3-175b", "llama-3-8b", "smollm2-360m")] == ["too deep", "too shallow", "within"]
+    assert verdicts["gpt3-175b"]["depth_over_law"]["value"] == pytest.approx(1.193, abs=5e-4)
+
+
+def test_audit_takes_a_shape_by_options_or_overrides_a_model_s() -> None:
+    (plain,) = ask("audit", "--depth", "48", "--width", "1600", "--heads", "25")
+    assert plain["shape"]["ff_width"] == 6400
+    (changed,) = ask("audit", "gpt2", "--depth", "24")
+    assert changed["shape"]["depth"] == 24
+
+
+def test_an_unknown_family_names_what_is_missing_and_takes_it_as_an_option(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "newnet", "d_model": 512, "n_heads": 8, "vocab_size": 1000}))
+    done = call("audit", str(config))
+    assert done.returncode == 2
+    assert "depth (--depth), ff_width (--ff-width)" in done.stderr
+    (verdict,) = ask("audit", str(config), "--depth", "8", "--ff-width", "2048")
+    assert verdict["shape"]["depth"] == 8
+    assert any("newnet" in note for note in verdict["notes"])
+
+
+def test_count_shows_every_part_with_its_formula_and_convention() -> None:
+    done = call("count", "llama-3-8b")
+    for words in ("8,030,261,248", "torch convention", "2·B·(L·T)·(2·kv = 2,048)", "12·P"):
+        assert words in done.stdout
+    counted = ask("count", "llama-3-8b", "--convention", "kaplan", "--sequence", "128")
+    assert counted["flops"]["training_per_token"] == 6 * (6_979_588_096 - 266_240)
+
+
+def test_count_saves_a_model_s_config_in_its_own_family_or_another(tmp_path: Path) -> None:
+    for words, kind in (((), "qwen3"), (("--family", "llama"), None)):
+        target = tmp_path / f"{kind}.json"
+        done = call("count", "qwen3-8b", "--save", str(target), *words)
+        if kind is None:
+            assert done.returncode == 2
+            assert "qk_norm is 'head'" in done.stderr
+        else:
+            assert json.loads(target.read_text())["model_type"] == kind
+
+
+def test_models_lists_searches_and_says_when_nothing_matches() -> None:
+    assert "llama-3-8b" in call("models", "llama").stdout
+    assert {m["org"] for m in ask("models", "qwen")} == {"Qwen"}
+    done = call("models", "lama-3-9b")
+    assert done.returncode == 2
+    assert "did you mean" in done.stderr
+
+
+def test_laws_lists_seven_with_citation_and_status() -> None:
+    laws = ask("laws")
+    assert [law["name"] for law in laws] == ["levine", "gemstones", "nanochat", "depth-delusion", "kaplan", "tay", "wies"]
+    assert all(law["citation"] and law["status"] and law["tested"] for law in laws)
+
+
+BAD = [
+    ("plan", "1.3X"), ("plan",), ("plan", "1e99"), ("plan", "nan"), ("plan", "12"), ("plan", "--", "-5"),
+    ("plan", "1.3B", "--law", "levin"), ("plan", "1.3B", "--law", "tay"), ("plan", "1.3B", "--law", "none.json"),
+    ("plan", "1.3B", "--family", "lama"), ("plan", "1.3B", "--family", "mixtral"), ("plan", "1.3B", "--plot", "x.pdf"),
+    ("plan", "1.3B", "--depth", "3", "--width", "64"), ("plan", "1.3B", "--width", "1001"),
+    ("plan", "1.3B", "--depth", "0"), ("plan", "1.3B", "--width", "0"), ("plan", "1.3B", "--width", "-64"),
+    ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--vocab", "-3"), ("plan", "1.3B", "--vocab", "many"),
+    ("plan", "1M", "--tensor-parallel", "64"), ("plan", "1.3B", "--pipeline-stages", "0"),
+    ("plan", "1.3B", "--family", "gpt2", "--kv-heads", "4"), ("plan", "1.3B", "--family", "gpt2", "--feed-forward", "gated"),
+    ("plan", "1.3B", "--feed-forward", "square"), ("plan", "1.3B", "--total", "--flops"), ("plan", "1.3B", "--batch", "0"),
+    ("plan", "24GB", "--memory", "--precision", "fp3"), ("plan", "1KB", "--memory"), ("plan", "1.3B", "--ff-ratio", "nan"),
+    ("plan", "1e21", "--flops", "--compute", "gpt"), ("plan", "1.3B", "--save", "/proc/none/config.json"),
+    ("plan", "1.3B", "--save", "."), ("plan", "1.3B", "--tokens", "0"), ("plan", "1.3B", "--context", "0"),
+    ("audit",), ("audit", "lama"), ("audit", "meta/none"), ("audit", "/"), ("audit", "none.json"), ("audit", "--depth", "3"),
+    ("audit", "--depth", "0", "--width", "64"), ("audit", "gpt2", "--heads", "7"), ("audit", "gpt2", "--plot", "x"),
+    ("audit", "--depth", "9" * 40, "--width", "64"),
+    ("count",), ("count", "gpt2", "--convention", "foo"), ("count", "gpt2", "--batch", "0"), ("count", "gpt2", "--sequence", "-1"),
+    ("count", "gpt2", "--attention", "fast"), ("count", "gpt2", "--precision", "fp4"), ("count", "palm-540b", "--save", "x.json"),
+    ("models", "zzzzzz"), ("plam", "3"), ("plan", "1.3B", "--jsn"), ("laws", "extra"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", BAD, ids=" ".join)
+def test_bad_input_gets_one_sentence_and_exit_code_2(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(*words)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert done.stdout == ""
+    assert done.stderr.startswith("deepwide: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing behind"
+
+
+def test_the_nearest_valid_name_is_offered() -> None:
+    assert "did you mean 'levine'?" in call("plan", "1B", "--law", "levin").stderr
+    assert "did you mean 'llama'?" in call("plan", "1B", "--family", "lama").stderr
+    assert "'plan'" in call("plam", "1B").stderr
+    assert "--json" in call("plan", "1B", "--jsn").stderr
+
+
+def test_a_real_process_says_the_same_and_exits_the_same() -> None:
+    done = run("plan", "1B", "--law", "levin")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", call("plan", "1B", "--law", "levin").stderr)
+
+
+@pytest.mark.parametrize("verb", ["plan", "audit", "count", "models", "laws", "tour"])
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    done = call(verb, "--help")
+    assert done.returncode == 0
+    assert f"deepwide {verb}" in done.stdout.split("Example")[-1]
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m deepwide models | head -n 1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+
+
+def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
+    done = run("tour", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    for words in ("42 layers × 1,600 wide", "gpt3-175b", "too deep", "map.svg"):
+        assert words in done.stdout
+    assert (tmp_path / "out" / "map.svg").stat().st_size > 10_000

@@ -1,0 +1,68 @@
+"""Every command the documentation shows is run, and prints what the page says.
+
+    python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)^```$", re.MULTILINE)
+PYTHON = re.compile(r"^```python\n((?:.*\n)*?)^```$", re.MULTILINE)
+SHOWN = [(page, *block) for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
+
+
+def output(command: str) -> str:
+    """What `deepwide …` prints into a pipe, without the spaces that pad tables."""
+    verb, *words = command.split()
+    assert verb == "deepwide", f"only deepwide commands are run, not {command!r}"
+    clean = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")}
+    done = subprocess.run(
+        [sys.executable, "-m", "deepwide", *words], capture_output=True, text=True, cwd=ROOT, env=clean, check=False
+    )
+    lines = (done.stdout + done.stderr).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+@pytest.mark.parametrize(("page", "command", "shown"), SHOWN, ids=[f"{p.name}: {c}" for p, c, _ in SHOWN])
+def test_a_command_in_the_docs_prints_what_the_page_shows(page: Path, command: str, shown: str) -> None:
+    assert output(command) == shown, f"{page.name} is out of date: run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_in_the_docs_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import json
+
+    import deepwide
+
+    monkeypatch.chdir(tmp_path)
+    config = deepwide.write_config(deepwide.find_model("llama-3-8b").shape, "llama")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for code in PYTHON.findall(page.read_text(encoding="utf-8")):
+        exec(compile(code, str(page), "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def refresh() -> None:
+    """Put into each page what its commands print now."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        new = BLOCK.sub(lambda match: f"```console\n$ {match[1]}\n{output(match[1])}```", text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            print(f"rewrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    refresh()
