@@ -1,7 +1,7 @@
 """Memory of a Shape: for training and for inference, with the formula that gave each number.
 
 Legend of the formulas: P parameters, B batch (sequences), T sequence length, V vocabulary, d width, L depth,
-q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width, k active experts.
+q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width (in m, of one expert), k active experts.
 
 Activations are those of a lean implementation: fused norms and attention that keep their input and what the next
 product needs, nothing twice. Left out are a few numbers per token: each norm's mean and deviation, the
@@ -100,18 +100,17 @@ def training_memory(
     tokens, P, routed = batch * T, shape.total_params, expert_layers(shape)
     # Softmax stays in 32 bits; its copy for the product with the values is a second tensor unless it is one too.
     scores = 0 if attention == "flash" else 1 if size.activation == 4 else 4 // size.activation + 1
-    dense, moe = (_layer_elements(shape, T, scores, routed=r) for r in (False, True))
-    kept = (shape.depth - routed) * dense + routed * moe
-    largest = moe if routed == shape.depth else dense if not routed else max(dense, moe)
-    if recompute:
-        kept = shape.depth * shape.width + largest
-    formulas = [
-        f"{name} = {_layer_formula(shape, scores, routed=r)} = {elements:,}"
-        for name, elements, r, layers in (("a", dense, False, shape.depth - routed), ("m", moe, True, routed))
-        if layers
+    layers = [
+        (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r))
+        for name, number, r in (("a", shape.depth - routed, False), ("m", routed, True))
+        if number
     ]
-    layers = f"{shape.depth - routed}·a + {routed}·m" if 0 < routed < shape.depth else "L·m" if routed else "L·a"
-    once = "max(a, m)" if 0 < routed < shape.depth else "m" if routed else "a"
+    kept = sum(number * elements for _, number, elements, _ in layers)
+    in_words = " + ".join(f"{number if len(layers) > 1 else 'L'}·{name}" for name, number, *_ in layers)
+    if recompute:
+        kept = shape.depth * shape.width + max(elements for _, _, elements, _ in layers)
+        in_words = "L·d + " + ("max(a, m)" if len(layers) > 1 else layers[0][0])
+    per_layer = ", ".join(f"{name} = {formula} = {elements:,}" for name, _, elements, formula in layers)
     return TrainingMemory(
         batch=batch,
         sequence=T,
@@ -125,8 +124,7 @@ def training_memory(
             "weights": f"{size.weights}·P",
             "gradients": f"{size.gradients}·P",
             "optimiser": f"{size.optimiser}·P",
-            "activations": f"{size.activation}·B·T·({f'L·d + {once}' if recompute else layers} + 2d), "
-            + ", ".join(formulas),
+            "activations": f"{size.activation}·B·T·({in_words} + 2d), {per_layer}",
             "logits": f"({size.activation} + 4)·B·T·V",
         },
     )

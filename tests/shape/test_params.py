@@ -1,0 +1,222 @@
+"""Parameters: published totals to the last bias, and what must grow when a shape grows."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepwide.shape import Shape
+from deepwide.shape.families import LLAMA_LIKE
+
+LLAMA = LLAMA_LIKE | {"tied": False}
+GEMMA2 = LLAMA_LIKE | {"block_norms": 4}
+BLOOM = {"positions": "alibi", "embedding_norm": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "total"),
+    [
+        ("GPT-2", {"depth": 12, "width": 768, "context": 1024}, 124_439_808),
+        ("GPT-2 medium", {"depth": 24, "width": 1024, "context": 1024}, 354_823_168),
+        ("GPT-2 large", {"depth": 36, "width": 1280, "context": 1024}, 774_030_080),
+        ("GPT-2 XL", {"depth": 48, "width": 1600, "context": 1024}, 1_557_611_200),
+        ("Llama-2-7B", LLAMA | {"depth": 32, "width": 4096, "ff_width": 11008, "vocab": 32000}, 6_738_415_616),
+        (
+            "Llama-3-8B",
+            LLAMA | {"depth": 32, "width": 4096, "heads": 32, "kv_heads": 8, "ff_width": 14336, "vocab": 128256},
+            8_030_261_248,
+        ),
+        (
+            "Llama-3.2-1B",
+            LLAMA_LIKE | {"depth": 16, "width": 2048, "heads": 32, "kv_heads": 8, "ff_width": 8192, "vocab": 128256},
+            1_235_814_400,
+        ),
+        (
+            "Qwen2.5-7B",
+            LLAMA
+            | {
+                "depth": 28,
+                "width": 3584,
+                "heads": 28,
+                "kv_heads": 4,
+                "ff_width": 18944,
+                "vocab": 152064,
+                "qkv_bias": True,
+            },
+            7_615_616_512,
+        ),
+        (
+            "Gemma-2-9B",
+            GEMMA2
+            | {
+                "depth": 42,
+                "width": 3584,
+                "heads": 16,
+                "kv_heads": 8,
+                "head_dim": 256,
+                "ff_width": 14336,
+                "vocab": 256000,
+            },
+            9_241_705_984,
+        ),
+        ("BLOOM", BLOOM | {"depth": 70, "width": 14336, "heads": 112, "vocab": 250880}, 176_247_271_424),
+        (
+            "Mistral-7B",
+            LLAMA | {"depth": 32, "width": 4096, "heads": 32, "kv_heads": 8, "ff_width": 14336, "vocab": 32000},
+            7_241_732_096,
+        ),
+        (
+            "Pythia-70m",
+            {"depth": 6, "width": 512, "heads": 8, "vocab": 50304, "tied": False, "positions": "rotary"},
+            70_426_624,
+        ),
+    ],
+)
+def test_published_totals_are_met_to_the_parameter(name: str, fields: dict[str, Any], total: int) -> None:
+    assert Shape(**fields).total_params == total, name
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    """Any shape, with every part a model may have."""
+    kv_heads, groups = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    depth, width = draw(st.integers(1, 12)), draw(st.integers(8, 200))
+    fields: dict[str, Any] = {
+        "depth": depth,
+        "width": width,
+        "heads": kv_heads * groups,
+        "kv_heads": kv_heads,
+        "head_dim": draw(st.integers(1, 40)),
+        "ff": draw(st.sampled_from(["plain", "gated"])),
+        "ff_width": draw(st.integers(1, 500)),
+        "vocab": draw(st.integers(1, 5000)),
+        "context": draw(st.integers(1, 300)),
+        "positions": draw(st.sampled_from(["learned", "rotary", "alibi", "none"])),
+        "norm": draw(st.sampled_from(["layernorm", "rmsnorm", "none"])),
+        "block_norms": draw(st.integers(0, 4)),
+        "qk_norm": draw(st.sampled_from(["none", "head", "full"])),
+        "extra_positions": draw(st.integers(0, 2)),
+        "embedding_width": draw(st.none() | st.just(width + 1000)),
+    }
+    for flag in ("tied", "final_norm", "embedding_norm", "qkv_bias", "out_bias", "ff_bias", "head_bias"):
+        fields[flag] = draw(st.booleans())
+    if draw(st.booleans()):
+        experts = draw(st.integers(1, 6))
+        fields["experts"] = {
+            "experts": experts,
+            "active": draw(st.integers(1, experts)),
+            "width": draw(st.integers(1, 60)),
+            "shared": draw(st.integers(0, 2)),
+            "dense_layers": tuple(range(draw(st.integers(0, depth)))),
+        }
+    if draw(st.booleans()):
+        latent = {name: draw(st.integers(1, 20)) for name in ("kv_rank", "rope_dim", "nope_dim", "value_dim")}
+        fields["latent"] = latent | {"query_rank": draw(st.none() | st.integers(1, 20))}
+        fields["head_dim"] = latent["rope_dim"] + latent["nope_dim"]
+    return Shape.of(**fields)
+
+
+def by_hand(s: Shape) -> int:
+    """The total from a list of matrices and vectors, layer by layer: a second way to the same number."""
+    norm = {"layernorm": 2, "rmsnorm": 1, "none": 0}[s.norm]
+    d, q, kv = s.width, s.heads * s.head_dim, s.kv_heads * s.head_dim
+    e = s.embedding_width or d
+
+    def linear(into: int, out: int, bias: bool) -> int:
+        return into * out + (out if bias else 0)
+
+    def feed_forward(f: int) -> int:
+        gate = linear(d, f, s.ff_bias) if s.ff == "gated" else 0
+        return gate + linear(d, f, s.ff_bias) + linear(f, d, s.ff_bias)
+
+    total = s.vocab * e + (0 if s.tied else s.vocab * e) + (s.vocab if s.head_bias else 0)
+    total += (linear(e, d, False) + linear(d, e, False)) if s.embedding_width else 0
+    total += (s.context + s.extra_positions) * d if s.positions == "learned" else 0
+    total += norm * d * (int(s.embedding_norm) + int(s.final_norm))
+    for layer in range(s.depth):
+        total += norm * d * s.block_norms
+        if m := s.latent:
+            # biases only where DeepSeek has them: on the way into the latents, and out
+            if m.query_rank:
+                total += linear(d, m.query_rank, s.qkv_bias) + norm * m.query_rank + linear(m.query_rank, q, False)
+            else:
+                total += linear(d, q, False)
+            total += linear(d, m.kv_rank + m.rope_dim, s.qkv_bias) + norm * m.kv_rank
+            total += linear(m.kv_rank, s.heads * (m.nope_dim + m.value_dim), False)
+            total += linear(s.heads * m.value_dim, d, s.out_bias)
+        else:
+            total += linear(d, q, s.qkv_bias) + 2 * linear(d, kv, s.qkv_bias) + linear(q, d, s.out_bias)
+            total += norm * {"none": 0, "head": 2 * s.head_dim, "full": q + kv}[s.qk_norm]
+        if s.experts and layer not in s.experts.dense_layers:
+            moe = s.experts
+            total += linear(d, moe.experts, False) + sum(feed_forward(moe.width) for _ in range(moe.experts))
+            total += feed_forward(moe.shared * moe.width) if moe.shared else 0
+        else:
+            total += feed_forward(s.ff_width)
+    return total
+
+
+@given(shapes())
+def test_the_total_is_the_sum_of_all_matrices_and_vectors(shape: Shape) -> None:
+    assert shape.total_params == by_hand(shape)
+
+
+@given(shapes())
+def test_the_parts_sum_to_the_total(shape: Shape) -> None:
+    p = shape.params
+    assert p.embedding + p.positions + p.attention + p.feed_forward + p.norms + p.head == p.total == shape.total_params
+    assert p.attention + p.feed_forward + p.norms == p.block == shape.block_params
+    assert min(p.embedding, p.positions, p.attention, p.feed_forward, p.norms, p.head, p.inactive) >= 0
+    assert all(isinstance(value, int) for value in p.model_dump().values())
+
+
+@given(shapes(), st.sampled_from(["depth", "width", "vocab"]), st.integers(1, 50))
+def test_more_depth_width_or_vocabulary_is_more_parameters(shape: Shape, name: str, more: int) -> None:
+    grown = shape.but(**{name: getattr(shape, name) + more})
+    assert grown.total_params > shape.total_params
+    assert grown.block_params >= shape.block_params
+    assert (grown.block_params == shape.block_params) == (name == "vocab")
+
+
+@given(shapes(), st.integers(1, 50))
+def test_a_wider_feed_forward_is_more_parameters_where_a_layer_has_one(shape: Shape, more: int) -> None:
+    grown = shape.but(ff_width=shape.ff_width + more)
+    dense = shape.depth if shape.experts is None else len(shape.experts.dense_layers)
+    assert (grown.total_params > shape.total_params) == (dense > 0)
+
+
+@given(shapes())
+def test_embeddings_do_not_count_towards_the_law(shape: Shape) -> None:
+    other = shape.but(vocab=2 * shape.vocab, tied=not shape.tied, context=3 * shape.context, positions="none")
+    assert other.block_params == shape.block_params
+
+
+@given(shapes())
+def test_tied_is_less_than_untied_by_one_vocabulary_of_embeddings(shape: Shape) -> None:
+    saved = shape.but(tied=False).total_params - shape.but(tied=True).total_params
+    assert saved == shape.vocab * (shape.embedding_width or shape.width)
+
+
+@given(shapes())
+def test_active_is_total_less_the_experts_a_token_is_not_sent_to(shape: Shape) -> None:
+    if shape.experts is None:
+        assert shape.active_params == shape.total_params
+        return
+    moe = shape.experts
+    fewer = shape.but(experts=moe.model_copy(update={"experts": moe.active}))
+    routers = (shape.depth - len(moe.dense_layers)) * shape.width * (moe.experts - moe.active)
+    assert shape.active_params == fewer.total_params + routers
+    assert shape.active_params <= shape.total_params
+
+
+@given(st.integers(1, 100), st.integers(1, 5000))
+def test_the_laws_block_is_twelve_depth_width_squared(depth: int, width: int) -> None:
+    """What Levine et al. call N, exactly, when norms and biases are left out."""
+    bare = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
+    assert Shape(depth=depth, width=width, **bare).block_params == 12 * depth * width**2
+
+
+def test_counting_does_not_walk_the_layers() -> None:
+    shape = Shape(depth=10**9, width=10**9, ff_width=10**9, vocab=10**9)
+    assert shape.block_params > 6 * 10**27
