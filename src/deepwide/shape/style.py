@@ -141,7 +141,7 @@ class Style(Part):
             score += HEAD_PENALTY * np.abs(np.log2(head_dim / ideal))[:, None, None]
             allowed = W % step == 0
             if not (self.head_dim or fixed_width):
-                allowed &= head_dim >= ideal[:, None, None] / 2
+                allowed &= head_dim >= np.where(ideal >= 64, ideal / 2, 8)[:, None, None]
             if never_over:
                 allowed &= reached <= target
             tried.append((np.where(allowed, score, np.inf), D, W, np.full_like(W, head_dim)))

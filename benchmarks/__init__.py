@@ -1,0 +1,1 @@
+"""What we claim about speed and derived numbers, each measured by a command here."""

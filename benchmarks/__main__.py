@@ -1,0 +1,5 @@
+"""`make bench`: every benchmark, one after another."""
+
+from benchmarks import planner
+
+planner.main()
