@@ -157,7 +157,7 @@ class SurfaceLaw(Law):
         """Depth and width of least loss at equal total parameters (and so equal tokens)."""
         P = np.atleast_1d(np.asarray(total_params, dtype=float))[:, None]
         low, high = np.full_like(P, -3.0), np.full_like(P, 8.0)
-        for _ in range(8):  # shrink a grid in ln L around its best point; the loss has one minimum
+        for _ in range(6):  # shrink a grid in ln L around its best point; the loss has one minimum
             grid = low + (high - low) * np.linspace(0, 1, 33)
             best = np.argmin(self._loss_at(np.exp(grid), P), axis=1)[:, None]
             step = (high - low) / 32
@@ -175,7 +175,7 @@ class SurfaceLaw(Law):
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
-        L, d = self.optimum(np.logspace(4, 18, 141))
+        L, d = self.optimum(np.logspace(4, 18, 281))
         return np.log(self.layer_matrices * L * d**2), np.log(L)
 
     def _width(self, L: Floats, P: Floats) -> Floats:

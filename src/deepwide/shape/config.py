@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 from deepwide.files import write_text
 from deepwide.shape.families import FAMILIES, LLAMA_LIKE, Fields, family_named
 from deepwide.shape.shape import Shape
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 LARGEST_BYTES = 10 * 2**20
 ALIASES: dict[str, tuple[str, ...]] = {
     "depth": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -48,7 +48,7 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
     config = source if isinstance(source, Mapping) else _load(source, network)
     notes: list[str] = []
     if isinstance(config.get("text_config"), Mapping):
-        notes.append(f"only the language model of this {config.get('model_type')} config is counted")
+        notes.append(f"only the language model of this {quoted(config.get('model_type'))} config is counted")
         config = {"tie_word_embeddings": config.get("tie_word_embeddings")} | dict(config["text_config"])
         if config["tie_word_embeddings"] is None:
             del config["tie_word_embeddings"]
@@ -59,7 +59,7 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
         return Reading(shape.but(**given) if given else shape, name, tuple(notes))
     shape = _read_unknown(config, given)
     notes.append(
-        f"the family {name!r} is unknown: counted as a Llama-like block, so norms and biases may be off"
+        f"the family {quoted(name)} is unknown: counted as a Llama-like block, so norms and biases may be off"
         if name
         else "the config names no family (model_type): counted as a Llama-like block"
     )
@@ -93,12 +93,15 @@ def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
 
 def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
     path = Path(source)
-    if path.is_dir():
-        path = path / "config.json"
-    if path.is_file():
-        if path.stat().st_size > LARGEST_BYTES:
-            raise DeepwideError(f"{path} is too large for a config ({path.stat().st_size:,} bytes).")
-        return _parse(path.read_bytes(), str(path))
+    try:
+        if path.is_dir():
+            path = path / "config.json"
+        if path.is_file():
+            if path.stat().st_size > LARGEST_BYTES:
+                raise DeepwideError(f"{path} is too large for a config ({path.stat().st_size:,} bytes).")
+            return _parse(path.read_bytes(), str(path))
+    except OSError as error:  # not allowed, or a name too long to be one
+        raise DeepwideError(f"cannot read {str(path)[:200]}: {error.strerror}.") from None
     if not HUB_ID.fullmatch(str(source)) or str(source).endswith(".json"):
         raise DeepwideError(f"there is no config at {path}.")
     if not network:
@@ -107,8 +110,18 @@ def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
 
 
 def _fetch(hub_id: str) -> bytes:
-    from urllib.error import URLError  # loaded only when asked for: it costs a plan 10 ms
-    from urllib.request import Request, urlopen
+    from http.client import HTTPException  # loaded only when asked for: they cost a plan 10 ms
+    from urllib.parse import urlsplit
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class KeepTheTokenHome(HTTPRedirectHandler):
+        """The hub answers with redirects: the token may follow within the host, and never leaves it."""
+
+        def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+            following = super().redirect_request(req, *rest)
+            if following and urlsplit(following.full_url)[:2] != urlsplit(req.full_url)[:2]:
+                following.remove_header("Authorization")
+            return following
 
     base = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN")
@@ -117,11 +130,14 @@ def _fetch(hub_id: str) -> bytes:
     if not url.startswith(("https://", "http://")):
         raise DeepwideError(f"HF_ENDPOINT must be an http address, not {base!r}.")
     try:
-        with urlopen(Request(url, headers=headers), timeout=20) as answer:
-            return bytes(answer.read(LARGEST_BYTES))
-    except (URLError, OSError) as error:
-        hint = " (a gated model needs HF_TOKEN)" if "40" in str(error) else ""
-        raise DeepwideError(f"could not fetch {url}: {error}{hint}.") from None
+        with build_opener(KeepTheTokenHome).open(Request(url, headers=headers), timeout=20) as answer:
+            raw = bytes(answer.read(LARGEST_BYTES + 1))
+    except (OSError, HTTPException, ValueError) as error:
+        hint = " (a gated model needs HF_TOKEN)" if getattr(error, "code", None) in (401, 403) else ""
+        raise DeepwideError(f"could not fetch {url}: {str(error)[:200] or type(error).__name__}{hint}.") from None
+    if len(raw) > LARGEST_BYTES:
+        raise DeepwideError(f"{url} is too large for a config.")
+    return raw
 
 
 def _parse(raw: bytes, where: str) -> Mapping[str, Any]:
