@@ -1,6 +1,6 @@
 """Every command the documentation shows is run, and prints what the page says.
 
-    python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
+python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
 """
 
 import os

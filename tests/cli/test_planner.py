@@ -46,14 +46,24 @@ def ask(*words: str) -> Any:
 def test_plan_prints_a_shape_its_neighbours_every_law_and_the_reason() -> None:
     done = run("plan", "1.3B")
     assert done.returncode == 0
-    for words in ("42 layers × 1,600 wide", "95%: 40.4 to 44.0", "← this plan", "depth-delusion", "kaplan", "Why", "gpt2-xl"):
+    for words in (
+        "42 layers × 1,600 wide",
+        "95%: 40.4 to 44.0",
+        "← this plan",
+        "depth-delusion",
+        "kaplan",
+        "Why",
+        "gpt2-xl",
+    ):
         assert words in done.stdout
 
 
 def test_plan_as_json_is_the_library_s_plan() -> None:
     from deepwide import plan
 
-    assert ask("plan", "350M", "--total", "--tied") == plan(350_000_000, kind="total", tied=True).model_dump(mode="json")
+    assert ask("plan", "350M", "--total", "--tied") == plan(350_000_000, kind="total", tied=True).model_dump(
+        mode="json"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +109,11 @@ def test_plot_writes_the_format_its_name_asks_for(tmp_path: Path, suffix: str, s
 
 def test_gpt3_is_too_deep_and_llama_3_too_shallow() -> None:
     verdicts = {v["name"]: v for v in ask("audit", "gpt3-175b", "llama-3-8b", "smollm2-360m")}
-    assert [verdicts[n]["verdict"] for n in ("gpt3-175b", "llama-3-8b", "smollm2-360m")] == ["too deep", "too shallow", "within"]
+    assert [verdicts[n]["verdict"] for n in ("gpt3-175b", "llama-3-8b", "smollm2-360m")] == [
+        "too deep",
+        "too shallow",
+        "within",
+    ]
     assert verdicts["gpt3-175b"]["depth_over_law"]["value"] == pytest.approx(1.193, abs=5e-4)
 
 
@@ -150,29 +164,40 @@ def test_models_lists_searches_and_says_when_nothing_matches() -> None:
 
 def test_laws_lists_seven_with_citation_and_status() -> None:
     laws = ask("laws")
-    assert [law["name"] for law in laws] == ["levine", "gemstones", "nanochat", "depth-delusion", "kaplan", "tay", "wies"]
+    assert [law["name"] for law in laws] == [
+        "levine",
+        "gemstones",
+        "nanochat",
+        "depth-delusion",
+        "kaplan",
+        "tay",
+        "wies",
+    ]
     assert all(law["citation"] and law["status"] and law["tested"] for law in laws)
 
 
 BAD = [
     ("plan", "1.3X"), ("plan",), ("plan", "1e99"), ("plan", "nan"), ("plan", "12"), ("plan", "--", "-5"),
     ("plan", "1.3B", "--law", "levin"), ("plan", "1.3B", "--law", "tay"), ("plan", "1.3B", "--law", "none.json"),
-    ("plan", "1.3B", "--family", "lama"), ("plan", "1.3B", "--family", "mixtral"), ("plan", "1.3B", "--plot", "x.pdf"),
-    ("plan", "1.3B", "--depth", "3", "--width", "64"), ("plan", "1.3B", "--width", "1001"),
-    ("plan", "1.3B", "--depth", "0"), ("plan", "1.3B", "--width", "0"), ("plan", "1.3B", "--width", "-64"),
-    ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--vocab", "-3"), ("plan", "1.3B", "--vocab", "many"),
-    ("plan", "1M", "--tensor-parallel", "64"), ("plan", "1.3B", "--pipeline-stages", "0"),
-    ("plan", "1.3B", "--family", "gpt2", "--kv-heads", "4"), ("plan", "1.3B", "--family", "gpt2", "--feed-forward", "gated"),
-    ("plan", "1.3B", "--feed-forward", "square"), ("plan", "1.3B", "--total", "--flops"), ("plan", "1.3B", "--batch", "0"),
-    ("plan", "24GB", "--memory", "--precision", "fp3"), ("plan", "1KB", "--memory"), ("plan", "1.3B", "--ff-ratio", "nan"),
-    ("plan", "1e21", "--flops", "--compute", "gpt"), ("plan", "1.3B", "--save", "/proc/none/config.json"),
-    ("plan", "1.3B", "--save", "."), ("plan", "1.3B", "--tokens", "0"), ("plan", "1.3B", "--context", "0"),
-    ("audit",), ("audit", "lama"), ("audit", "meta/none"), ("audit", "/"), ("audit", "none.json"), ("audit", "--depth", "3"),
+    ("plan", "1.3B", "--family", "lama"), ("plan", "1.3B", "--family", "mixtral"),
+    ("plan", "1.3B", "--plot", "x.pdf"), ("plan", "1.3B", "--depth", "3", "--width", "64"),
+    ("plan", "1.3B", "--width", "1001"), ("plan", "1.3B", "--depth", "0"), ("plan", "1.3B", "--width", "0"),
+    ("plan", "1.3B", "--width", "-64"), ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--vocab", "-3"),
+    ("plan", "1.3B", "--vocab", "many"), ("plan", "1M", "--tensor-parallel", "64"),
+    ("plan", "1.3B", "--pipeline-stages", "0"), ("plan", "1.3B", "--family", "gpt2", "--kv-heads", "4"),
+    ("plan", "1.3B", "--family", "gpt2", "--feed-forward", "gated"), ("plan", "1.3B", "--feed-forward", "square"),
+    ("plan", "1.3B", "--total", "--flops"), ("plan", "1.3B", "--batch", "0"),
+    ("plan", "24GB", "--memory", "--precision", "fp3"), ("plan", "1KB", "--memory"),
+    ("plan", "1.3B", "--ff-ratio", "nan"), ("plan", "1e21", "--flops", "--compute", "gpt"),
+    ("plan", "1.3B", "--save", "/proc/none/config.json"), ("plan", "1.3B", "--save", "."),
+    ("plan", "1.3B", "--tokens", "0"), ("plan", "1.3B", "--context", "0"), ("audit",), ("audit", "lama"),
+    ("audit", "meta/none"), ("audit", "/"), ("audit", "none.json"), ("audit", "--depth", "3"),
     ("audit", "--depth", "0", "--width", "64"), ("audit", "gpt2", "--heads", "7"), ("audit", "gpt2", "--plot", "x"),
-    ("audit", "--depth", "9" * 40, "--width", "64"),
-    ("count",), ("count", "gpt2", "--convention", "foo"), ("count", "gpt2", "--batch", "0"), ("count", "gpt2", "--sequence", "-1"),
-    ("count", "gpt2", "--attention", "fast"), ("count", "gpt2", "--precision", "fp4"), ("count", "palm-540b", "--save", "x.json"),
-    ("models", "zzzzzz"), ("plam", "3"), ("plan", "1.3B", "--jsn"), ("laws", "extra"),
+    ("audit", "--depth", "9" * 40, "--width", "64"), ("count",), ("count", "gpt2", "--convention", "foo"),
+    ("count", "gpt2", "--batch", "0"), ("count", "gpt2", "--sequence", "-1"),
+    ("count", "gpt2", "--attention", "fast"), ("count", "gpt2", "--precision", "fp4"),
+    ("count", "palm-540b", "--save", "x.json"), ("models", "zzzzzz"), ("plam", "3"), ("plan", "1.3B", "--jsn"),
+    ("laws", "extra"),
 ]  # fmt: skip
 
 

@@ -61,7 +61,10 @@ def shapes(draw: st.DrawFn, family: str) -> Shape:
         fields |= {"qkv_bias": bias, "out_bias": bias}
     if family == "opt":
         fields |= {"qkv_bias": bias, "out_bias": bias, "ff_bias": bias, "final_norm": draw(st.booleans())}
-        fields |= {"embedding_width": draw(st.none() | st.just(width + 3)), "norm": draw(st.sampled_from(["layernorm", "none"]))}
+        fields |= {
+            "embedding_width": draw(st.none() | st.just(width + 3)),
+            "norm": draw(st.sampled_from(["layernorm", "none"])),
+        }
     if family == "falcon":
         fields |= {"kv_heads": kv_heads, "block_norms": draw(st.integers(1, 2))}
         fields |= {"qkv_bias": bias, "out_bias": bias, "ff_bias": bias}

@@ -1,11 +1,26 @@
 """`deepwide plan`, `audit`, `count`, `models` and `laws`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from deepwide.cli.app import Json, app, console, print_json
+from deepwide.cli.shapes import (
+    Context,
+    Depth,
+    FeedForward,
+    FfWidth,
+    HeadDim,
+    Heads,
+    KvHeads,
+    Tied,
+    Vocab,
+    Width,
+    given,
+    named_shapes,
+    own_family,
+)
 from deepwide.errors import DeepwideError, did_you_mean
 
 Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png or .html file.")]
@@ -113,16 +128,16 @@ def audit(
         typer.Argument(help="Names (see: deepwide models), config.json files, folders, or hub ids with --network."),
     ] = None,
     law: LawName = "levine",
-    depth: Annotated[int | None, typer.Option(help="Layers.")] = None,
-    width: Annotated[int | None, typer.Option(help="Width of the residual stream.")] = None,
-    heads: Annotated[int | None, typer.Option(help="Heads.")] = None,
-    kv_heads: Annotated[int | None, typer.Option(help="Key/value heads.")] = None,
-    head_dim: Annotated[int | None, typer.Option(help="Width of a head.")] = None,
-    ff: Annotated[str | None, typer.Option("--feed-forward", help="plain or gated.")] = None,
-    ff_width: Annotated[int | None, typer.Option(help="Feed-forward width.")] = None,
-    vocab: Annotated[int | None, typer.Option(help="Vocabulary.")] = None,
-    context: Annotated[int | None, typer.Option(help="Context length.")] = None,
-    tied: Annotated[bool | None, typer.Option("--tied/--untied", help="Embedding and head shared or not.")] = None,
+    depth: Depth = None,
+    width: Width = None,
+    heads: Heads = None,
+    kv_heads: KvHeads = None,
+    head_dim: HeadDim = None,
+    ff: FeedForward = None,
+    ff_width: FfWidth = None,
+    vocab: Vocab = None,
+    context: Context = None,
+    tied: Tied = None,
     network: Network = False,
     plot: Plot = None,
     json: Json = False,
@@ -134,12 +149,9 @@ def audit(
 
     if plot:
         check_suffix(plot)
-    options = {
-        "depth": depth, "width": width, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "ff": ff,
-        "ff_width": ff_width, "vocab": vocab, "context": context, "tied": tied,
-    }  # fmt: skip
+    options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
     verdicts = [
-        judge(shape, name=name, law=law, notes=notes) for name, shape, notes in _shapes(models, options, network)
+        judge(shape, name=name, law=law, notes=notes) for name, shape, notes in named_shapes(models, options, network)
     ]
     if plot:
         from deepwide.cli.pictures import draw_verdicts
@@ -161,16 +173,16 @@ def count(
     model: Annotated[
         str | None, typer.Argument(help="A name, a config.json, a folder, or a hub id with --network.")
     ] = None,
-    depth: Annotated[int | None, typer.Option(help="Layers.")] = None,
-    width: Annotated[int | None, typer.Option(help="Width.")] = None,
-    heads: Annotated[int | None, typer.Option(help="Heads.")] = None,
-    kv_heads: Annotated[int | None, typer.Option(help="Key/value heads.")] = None,
-    head_dim: Annotated[int | None, typer.Option(help="Width of a head.")] = None,
-    ff: Annotated[str | None, typer.Option("--feed-forward", help="plain or gated.")] = None,
-    ff_width: Annotated[int | None, typer.Option(help="Feed-forward width.")] = None,
-    vocab: Annotated[int | None, typer.Option(help="Vocabulary.")] = None,
-    context: Annotated[int | None, typer.Option(help="Context length.")] = None,
-    tied: Annotated[bool | None, typer.Option("--tied/--untied", help="Embedding and head shared or not.")] = None,
+    depth: Depth = None,
+    width: Width = None,
+    heads: Heads = None,
+    kv_heads: KvHeads = None,
+    head_dim: HeadDim = None,
+    ff: FeedForward = None,
+    ff_width: FfWidth = None,
+    vocab: Vocab = None,
+    context: Context = None,
+    tied: Tied = None,
     sequence: Annotated[int | None, typer.Option(help="Sequence length (default: the context).")] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a batch.")] = 1,
     convention: Annotated[
@@ -191,11 +203,8 @@ def count(
     from deepwide.cli.tables import show_count_of
     from deepwide.shape import flops, inference_memory, training_memory, write_config
 
-    options = {
-        "depth": depth, "width": width, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "ff": ff,
-        "ff_width": ff_width, "vocab": vocab, "context": context, "tied": tied,
-    }  # fmt: skip
-    name, shape, notes = _shapes([model] if model else None, options, network)[0]
+    options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
+    name, shape, notes = named_shapes([model] if model else None, options, network)[0]
     batch = _positive(batch, "--batch")
     sequence = _positive(sequence, "--sequence") if sequence is not None else None
     cost = flops(shape, sequence, convention)
@@ -209,7 +218,7 @@ def count(
     )
     inference = inference_memory(shape, batch=batch, sequence=sequence, precision=inference_precision)
     if save:
-        write_config(shape, family or _own_family(model, network), save)
+        write_config(shape, family or own_family(model, network), save)
     if json:
         print_json(
             {
@@ -280,48 +289,3 @@ def _positive(value: int, name: str) -> int:
     if not 1 <= value <= 10**9:
         raise DeepwideError(f"{name} must be a whole number from 1 to 1e9, not {value}.")
     return value
-
-
-def _shapes(models: list[str] | None, options: dict[str, Any], network: bool) -> list[tuple[str, Any, tuple[str, ...]]]:
-    """Name, shape and notes of each model asked for, or of the shape the options describe."""
-    from deepwide.shape import Shape
-
-    given = {name: value for name, value in options.items() if value is not None}
-    if models:
-        return [_shape(model, given, network) for model in models]
-    if not {"depth", "width"} <= given.keys():
-        raise DeepwideError("name a model (see: deepwide models), a config.json, or give --depth and --width.")
-    shape = Shape.of(**given)
-    return [(f"{shape.depth} × {shape.width}", shape, ())]
-
-
-def _shape(model: str, given: dict[str, Any], network: bool) -> tuple[str, Any, tuple[str, ...]]:
-    from deepwide.catalogue import find_model
-    from deepwide.shape import read_config
-
-    if Path(model).exists() or model.endswith(".json"):
-        reading = read_config(model, **given)
-        return model, reading.shape, reading.notes
-    try:
-        found = find_model(model)
-    except DeepwideError as error:
-        if "/" in model and network:
-            reading = read_config(model, network=True, **given)
-            return model, reading.shape, reading.notes
-        hint = " With --network the hub is asked too." if "/" in model else ""
-        raise DeepwideError(f"{error}{hint}") from None
-    shape = found.shape.but(**given) if given else found.shape
-    return found.name, shape, (found.note,) if found.note else ()
-
-
-def _own_family(model: str | None, network: bool) -> str:
-    from deepwide.catalogue import find_model
-    from deepwide.shape import read_config
-
-    family: str | None = "gpt2"
-    if model:
-        is_config = Path(model).exists() or model.endswith(".json")
-        family = read_config(model, network=network).family if is_config else find_model(model).family
-    if family is None:
-        raise DeepwideError("this model is of no family deepwide can write: say which with --family.")
-    return family
