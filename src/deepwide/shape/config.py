@@ -111,6 +111,7 @@ def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
 
 def _fetch(hub_id: str) -> bytes:
     from http.client import HTTPException  # loaded only when asked for: they cost a plan 10 ms
+    from urllib.error import HTTPError
     from urllib.parse import urlsplit
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -133,7 +134,10 @@ def _fetch(hub_id: str) -> bytes:
         with build_opener(KeepTheTokenHome).open(Request(url, headers=headers), timeout=20) as answer:
             raw = bytes(answer.read(LARGEST_BYTES + 1))
     except (OSError, HTTPException, ValueError) as error:
-        hint = " (a gated model needs HF_TOKEN)" if getattr(error, "code", None) in (401, 403) else ""
+        hint = ""
+        if isinstance(error, HTTPError):
+            error.close()
+            hint = " (a gated model needs HF_TOKEN)" if error.code in (401, 403) else ""
         raise DeepwideError(f"could not fetch {url}: {str(error)[:200] or type(error).__name__}{hint}.") from None
     if len(raw) > LARGEST_BYTES:
         raise DeepwideError(f"{url} is too large for a config.")

@@ -1,0 +1,425 @@
+"""Configs from wherever users have them, and from where nobody should: a Shape or one sentence, never a traceback."""
+
+import json
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deepwide.catalogue import all_models
+from deepwide.errors import DeepwideError
+from deepwide.shape import FAMILIES, Shape, read_config, write_config
+
+LLAMA = {
+    "model_type": "llama",
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 176,
+    "vocab_size": 100,
+}
+UNKNOWN = {"model_type": "martian", "n_layers": 3, "d_model": 64, "n_heads": 2, "d_ff": 100, "n_vocab": 50}
+REAL = {model.family: write_config(model.shape, model.family) for model in all_models() if model.family}
+
+
+def saved(folder: Path, content: Any, name: str = "config.json") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return path
+
+
+def test_a_file_a_folder_and_a_mapping_read_the_same(tmp_path: Path) -> None:
+    path = saved(tmp_path, LLAMA)
+    reading = read_config(LLAMA)
+    assert reading.family == "llama"
+    assert reading.notes == ()
+    assert (reading.shape.depth, reading.shape.width, reading.shape.kv_heads) == (2, 64, 2)
+    assert read_config(path) == read_config(str(path)) == read_config(tmp_path) == reading
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    shape = read_config(LLAMA).shape
+    config = write_config(shape, "llama", tmp_path / "new" / "config.json")
+    assert json.loads((tmp_path / "new" / "config.json").read_text()) == config
+    assert read_config(tmp_path / "new").shape == shape
+
+
+def test_options_override_what_the_config_says_and_unset_ones_do_not() -> None:
+    assert read_config(LLAMA, depth=7, vocab=None).shape == read_config(LLAMA).shape.but(depth=7)
+    with pytest.raises(DeepwideError, match=r"no field 'dept': did you mean 'depth'\?$"):
+        read_config(LLAMA, dept=7)
+
+
+def test_a_missing_key_is_named_as_the_file_names_it() -> None:
+    without = {k: v for k, v in LLAMA.items() if k not in ("hidden_size", "intermediate_size")}
+    with pytest.raises(
+        DeepwideError, match=r"this llama config lacks width \(hidden_size\), ff_width \(intermediate_size\)\.$"
+    ):
+        read_config(without)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "no/where.json", "a/b/c", "/no/where", "./a/b", "../a", "a\0b", ""])
+def test_a_path_that_is_not_there_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeepwideError, match="there is no config at"):
+        read_config(name, network=True)
+
+
+def test_a_folder_without_a_config_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeepwideError, match=r"there is no config at .*config\.json\.$"):
+        read_config(tmp_path)
+
+
+def test_a_name_too_long_to_be_a_file_gets_a_sentence() -> None:
+    with pytest.raises(DeepwideError, match=r"cannot read x+: File name too long\.$") as complaint:
+        read_config("x" * 100_000)
+    assert len(str(complaint.value)) < 300
+
+
+def test_a_file_that_may_not_be_read_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DeepwideError, match=r"cannot read .*: Permission denied\.$"):
+        read_config(saved(tmp_path, LLAMA))
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        (b"", "is not JSON: "),
+        (b"{", "is not JSON: "),
+        (b"model_type: llama", "is not JSON: "),
+        (b"\xff\xfe\xfa\x00", "is not JSON: "),
+        (b"\x80abc", "is not JSON: "),
+        (b"[" * 100_000, "is not JSON: "),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "is not JSON: "),
+        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "is not JSON: "),
+        (b"[]", "must hold a JSON object, not list"),
+        (b"12", "must hold a JSON object, not int"),
+        (b"null", "must hold a JSON object, not NoneType"),
+        (b"NaN", "must hold a JSON object, not float"),
+        (b'"llama"', "must hold a JSON object, not str"),
+        (b"{}", "this config is of no family deepwide knows"),
+        (b" " * (10 * 2**20 + 1), "is too large for a config"),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, bytes) else "",
+)
+def test_a_file_that_is_no_config_gets_a_sentence(tmp_path: Path, raw: bytes, complaint: str) -> None:
+    with pytest.raises(DeepwideError, match=complaint) as error:
+        read_config(saved(tmp_path, raw))
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize("depth", range(880, 1000, 5))
+def test_lists_nested_almost_too_deep_to_parse_get_a_sentence(tmp_path: Path, depth: int) -> None:
+    """Where parsing still just succeeds, printing the value in a complaint must not be what fails."""
+    nested = b"[" * depth + b"]" * depth
+    for key in (b"hidden_size", b"attention_bias", b"model_type", b"layer_types"):
+        rest = json.dumps(REAL["gemma2"]).encode()[1:]
+        for raw in (b'{"%s": %s, ' % (key, nested) + rest, rest[:-1].join((b"{", b', "%s": %s}' % (key, nested)))):
+            try:
+                reading = read_config(saved(tmp_path, raw))
+            except DeepwideError as complaint:
+                assert len(str(complaint)) < 600  # noqa: PT017 - either outcome is right
+            else:
+                assert reading.shape.total_params > 0
+
+
+def test_a_wrapper_is_read_for_its_language_model() -> None:
+    text = REAL["gemma3_text"]
+    reading = read_config({"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 1}})
+    assert reading.family == "gemma3_text"
+    assert reading.shape == read_config(text).shape
+    assert reading.notes == ("only the language model of this 'gemma3' config is counted",)
+
+
+@pytest.mark.parametrize(("inner", "outer", "tied"), [(None, True, True), (None, False, False), (True, False, True)])
+def test_a_wrapper_may_say_for_its_language_model_whether_it_is_tied(
+    inner: bool | None, outer: bool, tied: bool
+) -> None:
+    text = LLAMA if inner is None else LLAMA | {"tie_word_embeddings": inner}
+    assert read_config({"tie_word_embeddings": outer, "text_config": text}).shape.tied == tied
+
+
+def test_an_unknown_family_says_which_keys_are_missing() -> None:
+    with pytest.raises(
+        DeepwideError,
+        match=r"no family deepwide knows \(llama, .*\) and lacks depth \(--depth\), ff_width \(--ff-width\)",
+    ):
+        read_config({k: v for k, v in UNKNOWN.items() if k not in ("n_layers", "d_ff")})
+
+
+def test_an_unknown_family_takes_missing_keys_as_options() -> None:
+    reading = read_config({"model_type": "martian"}, depth=3, width=64, heads=2, ff_width=100, vocab=50)
+    assert reading.family is None
+    assert reading.shape == read_config(UNKNOWN).shape
+    assert "the family 'martian' is unknown: counted as a Llama-like block" in reading.notes[0]
+
+
+def test_an_unknown_family_is_counted_like_llama_with_every_alias() -> None:
+    reading = read_config(UNKNOWN | {"n_kv_heads": 1, "d_kv": 16, "max_seq_len": 77, "tie_word_embeddings": True})
+    s = reading.shape
+    assert (s.ff, s.norm, s.positions) == ("gated", "rmsnorm", "rotary")
+    assert (s.depth, s.width, s.heads, s.ff_width, s.vocab) == (3, 64, 2, 100, 50)
+    assert (s.kv_heads, s.head_dim, s.context, s.tied) == (1, 16, 77, True)
+
+
+def test_a_config_without_a_family_is_told_so() -> None:
+    reading = read_config({k: v for k, v in UNKNOWN.items() if k != "model_type"})
+    assert reading.notes == ("the config names no family (model_type): counted as a Llama-like block",)
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, ["llama"], {"llama": 1}, 7, True])
+def test_a_family_that_is_no_name_is_quoted_in_brief(name: Any) -> None:
+    assert len(read_config(UNKNOWN | {"model_type": name}).notes[0]) < 200
+
+
+# ---- the hub
+
+
+class Hub(BaseHTTPRequestHandler):
+    """A stand-in for huggingface.co with one model of each temper."""
+
+    requests: list[tuple[str, str | None]]
+    elsewhere = ""
+
+    def do_GET(self) -> None:
+        self.requests.append((self.path, self.headers["Authorization"]))
+        model = self.path.removesuffix("/resolve/main/config.json").strip("/")
+        if model == "good/model":
+            self.answer(json.dumps(LLAMA).encode())
+        elif model == "gated/model" and self.headers["Authorization"] != "Bearer secret":
+            self.send_error(401)
+        elif model in ("gated/model", "final"):
+            self.answer(json.dumps(LLAMA).encode())
+        elif model in ("moved/here", "moved/away"):
+            self.send_response(307)
+            self.send_header("Location", ("" if model == "moved/here" else self.elsewhere) + "/final")
+            self.end_headers()
+        elif model == "page/model":
+            self.answer(b"<html>")
+        elif model == "huge/model":
+            self.answer(b"[" + b" " * 11 * 2**20)
+        elif model == "rude/model":
+            self.wfile.write(b"what?\r\n\r\n")
+        elif model == "short/model":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"{")
+        elif model != "silent/model":
+            self.send_error(404)
+
+    def answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def serve(**fields: Any) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("TheHub", (Hub,), {"requests": []} | fields))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    return server
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[tuple[str, str | None]]]]:
+    """Requests the hub saw, and those of the other host it sends people to."""
+    other = serve()
+    home = serve(elsewhere=f"http://127.0.0.1:{other.server_port}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{home.server_port}/")
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    yield {"home": home.RequestHandlerClass.requests, "other": other.RequestHandlerClass.requests}  # type: ignore[attr-defined]
+    for server in (home, other):
+        server.shutdown()
+        server.server_close()
+
+
+Requests = dict[str, list[tuple[str, str | None]]]
+
+
+def test_a_hub_id_is_not_fetched_unless_the_network_is_allowed(hub: Requests) -> None:
+    with pytest.raises(
+        DeepwideError, match=r"no folder good/model; to fetch it from the hub, allow the network: --network"
+    ):
+        read_config("good/model")
+    assert hub["home"] == []
+
+
+def test_a_hub_id_is_fetched_when_the_network_is_allowed(hub: Requests) -> None:
+    assert read_config("good/model", network=True) == read_config(LLAMA)
+    assert hub["home"] == [("/good/model/resolve/main/config.json", None)]
+
+
+def test_a_folder_of_the_same_name_comes_first(hub: Requests) -> None:
+    Path("good/model").mkdir(parents=True)
+    saved(Path("good/model"), LLAMA | {"num_hidden_layers": 9})
+    assert read_config("good/model", network=True).shape.depth == 9
+    assert hub["home"] == []
+
+
+def test_a_gated_model_needs_the_token(hub: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeepwideError, match=r"could not fetch .*401.* \(a gated model needs HF_TOKEN\)\.$"):
+        read_config("gated/model", network=True)
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert read_config("gated/model", network=True).shape.depth == 2
+    assert [token for _, token in hub["home"]] == [None, "Bearer secret"]
+
+
+def test_the_token_follows_a_redirect_within_the_hub_and_never_leaves_it(
+    hub: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    for model in ("moved/here", "moved/away"):
+        assert read_config(model, network=True).shape.depth == 2
+    assert hub["home"][1] == ("/final", "Bearer secret")
+    assert hub["other"] == [("/final", None)]
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ("missing/model", r"could not fetch http://.*404"),
+        ("page/model", "page/model is not JSON"),
+        ("huge/model", "is too large for a config"),
+        ("rude/model", r"could not fetch http://127\.0\.0\.1"),
+        ("silent/model", r"could not fetch http://127\.0\.0\.1"),
+        ("short/model", r"(could not fetch|is not JSON)"),
+    ],
+)
+def test_a_hub_that_misbehaves_gets_a_sentence(hub: Requests, model: str, complaint: str) -> None:
+    del hub
+    with pytest.raises(DeepwideError, match=complaint) as error:
+        read_config(model, network=True)
+    assert "HF_TOKEN" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["ftp://127.0.0.1", "file:///etc", "http://", "http://[", "http://127.0.0.1:1", "x"]
+)
+def test_an_endpoint_that_is_none_gets_a_sentence(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    monkeypatch.setenv("no_proxy", "*")
+    with pytest.raises(DeepwideError, match=r"could not fetch|HF_ENDPOINT must be an http address"):
+        read_config("good/model", network=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["мета/лама", "good/mod el", "good/model?x", "good/model#x", "good/%2e", "..//a", "a/.."]
+)
+def test_what_cannot_be_a_hub_id_is_never_sent(hub: Requests, name: str) -> None:
+    with pytest.raises(DeepwideError, match="there is no config at"):
+        read_config(name, network=True)
+    assert hub["home"] == []
+
+
+# ---- junk
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.sampled_from([0, -1, 1, 2, 10**5, 10**9, 10**9 + 1, 10**18, 10**400, -(10**400)])
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+)
+NESTED = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+ODD_KEYS = ("layer_types", "sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern",
+            "mlp_only_layers", "decoder_sparse_step", "q_lora_rank", "attention_bias", "mlp_bias", "qk_layernorm",
+            "num_ln_in_parallel_attn", "text_config", "tie_word_embeddings", "_remove_final_layer_norm", "n_embed",
+            "num_local_experts", "num_kv_heads", "use_qkv_bias", "use_parallel_residual")  # fmt: skip
+
+
+def test_every_family_has_a_real_config_to_spoil() -> None:
+    assert set(REAL) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_spoilt_config_gives_a_shape_or_a_sentence_and_soon(family: str) -> None:
+    real = REAL[family]
+    keys = sorted({*real, *FAMILIES[family].defaults, *FAMILIES[family].keys.values(), *ODD_KEYS} - {"model_type"})
+
+    @settings(max_examples=40, deadline=2000, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @given(
+        changes=st.dictionaries(st.sampled_from(keys), NESTED, max_size=3),
+        missing=st.sets(st.sampled_from(keys), max_size=2),
+        wrapped=st.booleans(),
+    )
+    def check(changes: dict[str, Any], missing: set[str], wrapped: bool) -> None:
+        config = {k: v for k, v in (real | changes).items() if k not in missing}
+        try:
+            shape = read_config({"text_config": config} if wrapped else config).shape
+        except DeepwideError as complaint:
+            assert 0 < len(str(complaint)) < 800  # noqa: PT017 - either outcome is right
+            assert "\n" not in str(complaint)  # noqa: PT017
+            return
+        assert shape.total_params >= shape.block_params > 0
+
+    check()
+
+
+@settings(max_examples=80, deadline=2000, derandomize=True)
+@given(
+    st.dictionaries(st.sampled_from([*UNKNOWN, *LLAMA, "text_config", "dim"]) | st.text(max_size=5), NESTED, max_size=8)
+)
+def test_a_config_of_nothing_but_junk_gives_a_shape_or_a_sentence(config: dict[str, Any]) -> None:
+    try:
+        shape = read_config(config).shape
+    except DeepwideError as complaint:
+        assert 0 < len(str(complaint)) < 800  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(shape, Shape)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("depth", [10**5, 10**5 + 1, 10**9, 10**9 + 1, 10**18])
+def test_a_huge_depth_neither_takes_memory_nor_time(family: str, depth: int) -> None:
+    """Families whose layers differ are read layer by layer, up to 100,000 of them."""
+    key = FAMILIES[family].keys["depth"]
+    config = {k: v for k, v in REAL[family].items() if k != "layer_types"} | {
+        key: depth,
+        "mlp_only_layers": [0] * 10**4,
+    }
+    tracemalloc.start()
+    start = time.perf_counter()
+    try:
+        shape = read_config(config).shape
+    except DeepwideError as complaint:
+        assert "1000" in str(complaint)  # noqa: PT017 - either outcome is right
+    else:
+        assert shape.depth == depth
+        assert shape.total_params > depth
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 30e6
+    assert time.perf_counter() - start < 5
+
+
+def test_writing_a_deep_config_takes_time_linear_in_its_depth() -> None:
+    shape = read_config(
+        {k: v for k, v in REAL["gemma2"].items() if k != "layer_types"} | {"num_hidden_layers": 10**5}
+    ).shape
+    start = time.perf_counter()
+    assert len(write_config(shape, "gemma2")["layer_types"]) == 10**5
+    assert time.perf_counter() - start < 5
