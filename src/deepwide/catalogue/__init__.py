@@ -54,7 +54,9 @@ def find_model(name: str) -> Model:
     8030261248
     """
     known = {_plain(model.name): model for model in all_models()}
-    found = known.get(_plain(name)) or known.get(_plain(name.rsplit("/", 1)[-1]))
+    dotted = re.sub(r"(?<=\d)_(?=\d)", ".", name)  # the hub has phi-1_5; and opt_1_3b is not opt-13b
+    spellings = (_plain(part) for given in (dotted, name) for part in (given, given.rsplit("/", 1)[-1]))
+    found = next((known[spelling] for spelling in spellings if spelling in known), None)
     if found is None:
         names = [model.name for model in all_models()]
         raise DeepwideError(f"no model '{name[:60]}' in the catalogue: {did_you_mean(name[:60], names)}")

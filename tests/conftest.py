@@ -1,0 +1,17 @@
+"""What several tests need."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The development data: beside the repository, or where DEEPWIDE_DATA says. A user's machine has none."""
+    for folder in (os.environ.get("DEEPWIDE_DATA"), ROOT.parent / "shared" / "data"):
+        if folder and Path(folder).is_dir():
+            return Path(folder).resolve()
+    pytest.skip("no development data: put it in ../shared/data or set DEEPWIDE_DATA")
