@@ -39,9 +39,11 @@ def find_law(name: str | Path | Law | None = None) -> Law:
     if str(name) in laws:
         return laws[str(name)]
     path = Path(name)
-    if path.suffix == ".json" or path.is_file():
+    if path.suffix == ".json" or _is_file(path):
         return load_law(path)
-    raise DeepwideError(f"no law '{name}', nor a law's JSON file of that name: {did_you_mean(str(name), laws)}")
+    raise DeepwideError(
+        f"no law '{str(name)[:60]}', nor a law's JSON file of that name: {did_you_mean(str(name)[:60], laws)}"
+    )
 
 
 def depth_law(name: str | Path | Law | None = None) -> Law:
@@ -58,12 +60,14 @@ def depth_law(name: str | Path | Law | None = None) -> Law:
 def load_law(path: str | Path) -> Law:
     """A law saved by `save_law` (or by `deepwide fit`)."""
     path = Path(path)
-    if not path.is_file():
-        raise DeepwideError(f"there is no law at {path}.")
+    if not _is_file(path):
+        raise DeepwideError(f"there is no law at {str(path)[:200]}.")
     if path.stat().st_size > LARGEST_BYTES:
         raise DeepwideError(f"{path} is too large for a law.")
     try:
         document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DeepwideError(f"cannot read {path}: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
         raise DeepwideError(f"{path} is not JSON: {str(error)[:120]}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -72,11 +76,23 @@ def load_law(path: str | Path) -> Law:
         law: Law = TypeAdapter(AnyLaw).validate_python(document.get("law"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise DeepwideError(f"{path} is not a law deepwide can read: {where or 'law'}: {first['msg']}.") from None
+        where = ".".join(str(step) for step in first["loc"]) or "law"
+        raise DeepwideError(f"{path} is not a law deepwide can read: {where}: {_brief(first['msg'])}.") from None
     return law
 
 
 def save_law(law: Law, path: str | Path) -> Path:
     """Save a law where `--law` can find it."""
     return write_text(path, json.dumps({"format": FORMAT, "law": law.model_dump(mode="json")}, indent=2) + "\n")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long to be one
+        return False
+
+
+def _brief(message: str) -> str:
+    """The start and the end of a message that quotes what it found, however long that is."""
+    return message if len(message) <= 240 else f"{message[:60]} … {message[-160:]}"

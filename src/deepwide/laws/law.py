@@ -5,7 +5,7 @@ Legend: N block parameters, L depth, d width, V vocabulary. Sizes may be numbers
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -169,14 +169,9 @@ class SurfaceLaw(Law):
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The optimum whose blocks, without its embeddings, have this size."""
         N = np.atleast_1d(np.asarray(block_params, dtype=float))
-        log_N, log_L = self._table
+        log_N, log_L = _surface_table(self)
         L = np.exp(np.interp(np.log(N), log_N, log_L))
         return DepthCurve.exact(L)
-
-    @cached_property
-    def _table(self) -> tuple[Floats, Floats]:
-        L, d = self.optimum(np.logspace(4, 18, 281))
-        return np.log(self.layer_matrices * L * d**2), np.log(L)
 
     def _width(self, L: Floats, P: Floats) -> Floats:
         m, e = self.layer_matrices * L, self.embedding_rows
@@ -184,6 +179,12 @@ class SurfaceLaw(Law):
 
     def _loss_at(self, L: Floats, P: Floats) -> Floats:
         return self.loss(L, self._width(L, P), self.tokens_per_param * P)
+
+
+@lru_cache(maxsize=64)  # not in the law: arrays there would make two equal laws incomparable
+def _surface_table(law: SurfaceLaw) -> tuple[Floats, Floats]:
+    L, d = law.optimum(np.logspace(4, 18, 281))
+    return np.log(law.layer_matrices * L * d**2), np.log(L)
 
 
 class AspectLaw(Law):

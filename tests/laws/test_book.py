@@ -1,0 +1,201 @@
+"""Laws by name, laws from files, and every way a file can be no law."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deepwide.errors import DeepwideError
+from deepwide.laws import Law, TransitionLaw, depth_law, find_law, load_law, published_laws, save_law, transition_law
+
+GOOD: dict[str, Any] = {"kind": "transition", "name": "mine", "a": 5.0, "b": 0.05}
+
+
+def written(folder: Path, law: Any, **more: Any) -> Path:
+    path = folder / "law.json"
+    path.write_text(json.dumps({"format": "deepwide-law-1", "law": law} | more))
+    return path
+
+
+def test_levine_is_the_default_and_first() -> None:
+    assert next(iter(published_laws())) == "levine"
+    assert find_law() is find_law("levine") is transition_law() is depth_law()
+
+
+def test_every_published_law_has_a_citation_a_status_and_what_it_was_tested_on() -> None:
+    assert set(published_laws()) == {"levine", "gemstones", "nanochat", "depth-delusion", "kaplan", "tay", "wies"}
+    for law in published_laws().values():
+        assert law.about, law.name
+        assert law.citation, law.name
+        assert law.tested, law.name
+        assert "read" in law.status, law.name
+
+
+def test_recalled_numbers_are_labelled() -> None:
+    assert "recalled" in transition_law().status
+    assert "set by us" in find_law("depth-delusion").status
+
+
+@pytest.mark.parametrize("law", published_laws().values(), ids=lambda law: law.name)
+def test_a_saved_law_loads_as_itself(law: Law, tmp_path: Path) -> None:
+    if law.names_a_depth:
+        law.depth(1e9)  # what a law has computed is no part of it
+    path = save_law(law, tmp_path / "deep" / "law.json")
+    back = load_law(path)
+    assert back == law
+    assert type(back) is type(law)
+    assert find_law(path) == find_law(str(path)) == law
+    assert save_law(back, tmp_path / "again.json").read_text() == path.read_text()
+
+
+@given(
+    st.floats(-19, 19),
+    st.floats(1e-6, 4.9),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(-0.99, 0.99),
+    st.text(min_size=1, max_size=80),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_fitted_law_survives_its_file(
+    tmp_path: Path, a: float, b: float, sa: float, sb: float, r: float, name: str
+) -> None:
+    ab = r * sa * sb
+    law = TransitionLaw(name=name, a=a, b=b, covariance=((sa * sa, ab), (ab, sb * sb)))
+    assert load_law(save_law(law, tmp_path / "law.json")) == law
+
+
+def test_a_law_passes_through() -> None:
+    law = TransitionLaw(**GOOD)
+    assert find_law(law) is law
+
+
+def test_a_file_without_the_suffix_is_found_too(tmp_path: Path) -> None:
+    path = save_law(TransitionLaw(**GOOD), tmp_path / "mylaw")
+    assert find_law(str(path)).name == "mine"
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(DeepwideError, match=r"no law 'levin'.*did you mean 'levine'\?$"):
+        find_law("levin")
+    with pytest.raises(DeepwideError, match=r"no law 'zzz'.*it must be one of 'depth-delusion', .*'wies'\.$"):
+        find_law("zzz")
+
+
+@pytest.mark.parametrize("name", ["x" * 100_000, "", "a\0b", ".", "/"])
+def test_a_name_that_is_neither_law_nor_file_gets_a_sentence(name: str) -> None:
+    with pytest.raises(DeepwideError, match=r"no law '|there is no law at") as error:
+        find_law(name)
+    assert len(str(error.value)) < 400
+
+
+def test_a_law_that_names_no_depth_cannot_plan() -> None:
+    for name in ("kaplan", "tay", "wies"):
+        with pytest.raises(DeepwideError, match=rf"'{name}' names no depth .*use one of levine, gemstones, nanochat"):
+            depth_law(name)
+
+
+@pytest.mark.parametrize(
+    ("raw", "complaint"),
+    [
+        (b"", "is not JSON: "),
+        (b"{", "is not JSON: "),
+        (b"\x80\x81", "is not JSON: "),
+        (b"[" * 100_000, "is not JSON: "),
+        (b"1" * 5000, "is not JSON: "),
+        (b"[]", "is not a deepwide law: it must be an object with"),
+        (b"null", "is not a deepwide law: "),
+        (b"NaN", "is not a deepwide law: "),
+        (b"{}", "is not a deepwide law: "),
+        (b'{"format": "deepwide-law-2"}', "is not a deepwide law: "),
+        (b'{"format": ["deepwide-law-1"]}', "is not a deepwide law: "),
+        (b'{"format": "deepwide-law-1"}', "is not a law deepwide can read: law: "),
+        (b" " * (2**20 + 1), "is too large for a law"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, bytes) else "",
+)
+def test_a_file_that_is_no_law_gets_a_sentence(tmp_path: Path, raw: bytes, complaint: str) -> None:
+    path = tmp_path / "law.json"
+    path.write_bytes(raw)
+    with pytest.raises(DeepwideError, match=complaint) as error:
+        load_law(path)
+    assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("law", "complaint"),
+    [
+        (None, "law: "),
+        ([], "law: "),
+        ("levine", "law: "),
+        ({}, "law: "),
+        ({"name": "x"}, "kind"),
+        (GOOD | {"kind": "transitional"}, "transitional"),
+        (GOOD | {"kind": "x" * 100_000}, "kind"),
+        (GOOD | {"kind": ["transition"]}, "kind"),
+        (GOOD | {"name": ""}, "transition.name: "),
+        (GOOD | {"name": "n" * 81}, "transition.name: "),
+        (GOOD | {"a": None}, "transition.a: "),
+        (GOOD | {"a": "five"}, "transition.a: "),
+        (GOOD | {"a": float("nan")}, "transition.a: "),
+        (GOOD | {"a": float("inf")}, "transition.a: "),
+        (GOOD | {"b": 0}, "transition.b: "),
+        (GOOD | {"b": -1}, "transition.b: "),
+        (GOOD | {"b": 10**400}, "transition.b: "),
+        (GOOD | {"covariance": [[1]]}, "transition.covariance"),
+        (GOOD | {"covariance": [[1, 0], [0, float("nan")]]}, "transition.covariance"),
+        (GOOD | {"covariance": [[1, 2], [2, 1]]}, "covariance must be symmetric and positive"),
+        (GOOD | {"covariance": {"a": 1}}, "transition.covariance"),
+        (GOOD | {"c": 1}, "transition.c: "),
+        ({k: v for k, v in GOOD.items() if k != "b"}, "transition.b: "),
+        ({"kind": "aspect", "name": "x", "ratio": 0}, "aspect.ratio: "),
+        ({"kind": "power", "name": "x", "exponent": 2, "anchor_params": 1, "anchor_depth": 1}, "power.exponent: "),
+        ({"kind": "surface", "name": "x", "width_term": [1]}, "surface.width_term"),
+        ({"kind": "ceiling", "name": "x", "low": -1, "high": 3}, "ceiling.low: "),
+    ],
+)
+def test_a_document_that_is_no_law_names_what_is_wrong(tmp_path: Path, law: Any, complaint: str) -> None:
+    with pytest.raises(DeepwideError, match="is not a law deepwide can read: ") as error:
+        load_law(written(tmp_path, law))
+    assert complaint in str(error.value)
+    assert len(str(error.value)) < 600
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    for name in ("nothing.json", "folder.json"):
+        with pytest.raises(DeepwideError, match=rf"there is no law at .*{name}\.$"):
+            find_law(tmp_path / name)
+
+
+def test_a_file_that_may_not_be_read_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DeepwideError, match=r"cannot read .*: Permission denied\.$"):
+        load_law(written(tmp_path, GOOD))
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = sorted({field for law in published_laws().values() for field in type(law).model_fields})
+
+
+@given(st.sampled_from(sorted(published_laws())), st.dictionaries(st.sampled_from(FIELDS), JUNK, max_size=3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
+def test_a_spoilt_law_is_a_law_or_a_sentence(tmp_path: Path, name: str, changes: dict[str, Any]) -> None:
+    law = published_laws()[name].model_dump(mode="json") | changes
+    try:
+        loaded = load_law(written(tmp_path, law))
+    except DeepwideError as complaint:
+        assert len(str(complaint)) < 600  # noqa: PT017 - either outcome is right
+    else:
+        assert isinstance(loaded, Law)
