@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deepwide.auditing import WITHIN, audit
 from deepwide.catalogue import all_models, find_model
+from deepwide.errors import DeepwideError
 from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law
 from deepwide.shape import Shape
 
@@ -64,7 +65,7 @@ def test_the_cost_is_against_the_law_s_own_depth() -> None:
 def test_the_shape_offered_instead_has_about_the_same_size() -> None:
     for model in all_models():
         verdict = audit(model.shape)
-        size = verdict.better_depth * verdict.better_width**2
+        size = verdict.instead_depth * verdict.instead_width**2
         assert size == pytest.approx(model.shape.depth * model.shape.width**2, rel=0.15), model.name
 
 
@@ -83,3 +84,23 @@ def test_theory_s_threshold_is_log_3_of_the_width() -> None:
     verdict = audit(Shape(depth=7, width=729 * 3, heads=3))
     assert verdict.theory_threshold == pytest.approx(7)
     assert not verdict.past_threshold
+
+
+def test_the_library_takes_a_name_and_refuses_what_is_neither() -> None:
+    assert audit("gpt2") == audit(find_model("gpt2").shape, name="gpt2")
+    with pytest.raises(DeepwideError, match="a Shape or a model's name"):
+        audit(42)  # type: ignore[arg-type]
+
+
+def test_far_beyond_the_data_no_loss_is_quoted() -> None:
+    verdict = audit(Shape(depth=100_000, width=64))
+    assert verdict.loss_percent is None
+    assert "no loss data" in verdict.sentence
+
+
+def test_a_law_at_odds_with_the_loss_data_is_said_to_be() -> None:
+    shape = Shape(depth=30, width=512)
+    deep = TransitionLaw(name="mine", a=1.0, b=0.03)
+    verdict = audit(shape, law=deep)
+    assert verdict.verdict == "too shallow"
+    assert "loss data disagree" in verdict.sentence

@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from deepwide.catalogue import find_model
+from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import Interval, Law, Opinion, depth_cost, depth_law, outside_the_data, published_laws
 from deepwide.shape import Params, Shape
 
@@ -27,10 +29,10 @@ class Verdict(BaseModel):
     depth_over_law: Interval
     verdict: Literal["too deep", "within", "too shallow"]
     rule: str
-    loss_percent: Interval  # against the law's own depth at equal size
+    loss_percent: Interval | None  # against the law's own depth at equal size; None far beyond the data
     extrapolated: str | None
-    better_depth: int
-    better_width: int
+    instead_depth: int
+    instead_width: int
     theory_threshold: float  # log_3 width: below it depth is worth doubly exponentially more (Levine et al. 2020)
     past_threshold: bool
     vocabulary_wastes_width: bool
@@ -40,33 +42,42 @@ class Verdict(BaseModel):
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
-        cost = self.loss_percent
-        size = "about the same loss as" if abs(cost.value) < 0.05 else f"{cost.value:+.2f}% of loss against"
-        return (
-            f"{self.name} is {self.verdict}: {self.shape.depth} layers are {self.depth_over_law.value:.2f} times the "
-            f"{self.law_depth.value:.1f} of {self.law}'s law; expect {size} {self.better_depth} × {self.better_width}"
-            f" ({cost.low:+.2f} to {cost.high:+.2f})."
+        ratio = (
+            f"{self.name} is {self.verdict}: {_plural(self.shape.depth, 'layer')}, "
+            f"{self.depth_over_law.value:.2f} times the {self.law_depth.value:.1f} of the {self.law} law"
         )
+        cost, instead = self.loss_percent, f"{self.instead_depth} × {self.instead_width}"
+        if cost is None:
+            return f"{ratio}; no loss data reach this far."
+        assert cost.low is not None
+        assert cost.high is not None
+        interval = f"{cost.value:+.2f}% of loss against {instead} ({cost.low:+.2f} to {cost.high:+.2f})"
+        if cost.low > 0:
+            return f"{ratio}; expect {interval}."
+        if cost.high < 0:
+            return f"{ratio}, but the loss data disagree: {interval}."
+        return f"{ratio}; no cost that the loss data can tell from zero: {interval}."
 
 
-def audit(
-    shape: Shape, *, name: str = "this shape", law: str | Law | None = None, notes: tuple[str, ...] = ()
-) -> Verdict:
-    """Judge a shape by a law (Levine et al.'s transition unless told otherwise).
+def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, notes: tuple[str, ...] = ()) -> Verdict:
+    """Judge a shape, or a model of the catalogue, by a law (Levine et al.'s transition unless told otherwise).
 
-    >>> from deepwide.catalogue import find_model
-    >>> verdict = audit(find_model("gpt3-175b").shape)
+    >>> verdict = audit("gpt3-175b")
     >>> verdict.verdict, round(verdict.depth_over_law.value, 2)
     ('too deep', 1.19)
     """
     chosen = depth_law(law)
+    if not isinstance(model, Shape | str):
+        raise DeepwideError(f"audit takes a Shape or a model's name, not {quoted(model)}.")
+    shape = find_model(model).shape if isinstance(model, str) else model
+    name = name or (model if isinstance(model, str) else f"{shape.depth} × {shape.width}")
     params = shape.params
     N = params.block
     law_depth = chosen.depth(N).at()
     ratio = _ratio(shape.depth, law_depth)
-    better_depth = max(1, round(law_depth.value))
+    instead_depth = max(1, round(law_depth.value))
     unit = 64 if shape.width >= 512 else 8
-    better_width = max(unit, unit * round(shape.width * math.sqrt(shape.depth / better_depth) / unit))
+    instead_width = max(unit, unit * round(shape.width * math.sqrt(shape.depth / instead_depth) / unit))
     threshold = math.log(shape.width, 3)
     remarks = list(notes)
     if shape.experts is not None:
@@ -76,6 +87,10 @@ def audit(
             f"laws were fitted on dense models: judged by all {N:,} block parameters; by the {active:,} active ones "
             f"the ratio would be {other.value:.2f}"
         )
+    if chosen.is_extrapolated(N):
+        remarks.append(f"the {chosen.name} law is extrapolated: {chosen.fitted_words}")
+    if chosen.name != "levine":
+        remarks.append("the loss bowl is centred on the levine law's depth, whatever law judges")
     if extra := outside_the_data(shape.depth, N):
         remarks.append(f"the loss difference is extrapolated: {extra}")
     wasted = shape.width > min(shape.vocab, shape.embedding_width or shape.width)
@@ -96,14 +111,18 @@ def audit(
         rule=RULE if ratio.low is not None else RULE_WITHOUT_ERRORS,
         loss_percent=depth_cost(shape.depth, law_depth.value, N),
         extrapolated=extra,
-        better_depth=better_depth,
-        better_width=better_width,
+        instead_depth=instead_depth,
+        instead_width=instead_width,
         theory_threshold=threshold,
         past_threshold=shape.depth > threshold,
         vocabulary_wastes_width=wasted,
         opinions=[other.opinion(N, shape.vocab) for other in {chosen.name: chosen, **published_laws()}.values()],
         notes=remarks,
     )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _ratio(depth: int, law_depth: Interval) -> Interval:

@@ -6,8 +6,14 @@ from pathlib import Path
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
-    """Write to a sibling temporary file, sync it, rename it; returns the path."""
-    target = Path(path)
+    """Write to a sibling temporary file, sync it, rename it; returns the path.
+
+    A link is followed, and what is no regular file (a pipe, /dev/stdout) is written to, not replaced.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        target.write_bytes(content)
+        return Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -20,7 +26,7 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    return target
+    return Path(path)
 
 
 def write_text(path: str | Path, content: str) -> Path:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,8 @@ Run = subprocess.CompletedProcess[str]
 def run(*words: str) -> Run:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "deepwide", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    clean = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=clean)
 
 
 def call(*words: str) -> Run:
@@ -47,8 +49,8 @@ def test_plan_prints_a_shape_its_neighbours_every_law_and_the_reason() -> None:
     done = run("plan", "1.3B")
     assert done.returncode == 0
     for words in (
-        "42 layers × 1,600 wide",
-        "95%: 40.4 to 44.0",
+        "42 layers × 1,536 wide",
+        "its own error: 40.4 to 44.0",
         "← this plan",
         "depth-delusion",
         "kaplan",
@@ -69,19 +71,22 @@ def test_plan_as_json_is_the_library_s_plan() -> None:
 @pytest.mark.parametrize(
     ("words", "check"),
     [
-        (("1e21", "--flops"), lambda p: "Epoch" in p["train_tokens_from"]),
-        (("1e21", "--flops", "--compute", "hoffmann"), lambda p: "Hoffmann" in p["train_tokens_from"]),
+        (("1e21", "--flops"), lambda p: "Epoch" in p["tokens_from"]),
+        (("1e21", "--flops", "--compute", "hoffmann"), lambda p: "Hoffmann" in p["tokens_from"]),
         (("24GB", "--memory"), lambda p: p["inference_bytes"] <= 24e9),
         (("7B", "--depth", "32"), lambda p: p["shape"]["depth"] == 32),
         (("7B", "--width", "4096"), lambda p: p["shape"]["width"] == 4096),
         (("7B", "--kv-heads", "8"), lambda p: p["shape"]["kv_heads"] == 8 and p["shape"]["heads"] % 8 == 0),
         (("7B", "--pipeline-stages", "8"), lambda p: p["shape"]["depth"] % 8 == 0),
-        (("7B", "--tensor-parallel", "16"), lambda p: p["shape"]["heads"] % 16 == 0),
+        (("7B", "--tensor-parallel", "6"), lambda p: p["shape"]["heads"] % 6 == p["shape"]["ff_width"] % 6 == 0),
+        (("7B", "--at-most"), lambda p: -0.02 < p["miss"] <= 0),
+        (("1e22", "--flops", "--tokens", "2T"), lambda p: p["tokens"] == 2 * 10**12 and abs(p["miss"]) < 0.01),
+        (("1e22", "--flops", "--context", "32768"), lambda p: abs(p["train_flops"] / 1e22 - 1) < 0.01),
         (("7B", "--width-multiple", "256"), lambda p: p["shape"]["width"] % 256 == 0),
         (("7B", "--head-dim", "96"), lambda p: p["shape"]["head_dim"] == 96),
         (("7B", "--feed-forward", "plain"), lambda p: p["family"] == "gpt2" and p["shape"]["ff"] == "plain"),
         (("7B", "--law", "nanochat"), lambda p: abs(p["shape"]["width"] / p["shape"]["depth"] - 64) < 4),
-        (("7B", "--tokens", "2T"), lambda p: p["train_tokens"] == 2 * 10**12),
+        (("7B", "--tokens", "2T"), lambda p: p["tokens"] == 2 * 10**12),
     ],
 )
 def test_each_kind_of_budget_and_constraint_is_obeyed(words: tuple[str, ...], check: Callable[[Any], bool]) -> None:
@@ -92,7 +97,7 @@ def test_a_saved_config_audits_as_the_plan(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     assert call("plan", "1.3B", "--save", str(config)).returncode == 0
     (verdict,) = ask("audit", str(config))
-    assert (verdict["verdict"], verdict["shape"]["depth"], verdict["shape"]["width"]) == ("within", 42, 1600)
+    assert (verdict["verdict"], verdict["shape"]["depth"], verdict["shape"]["width"]) == ("within", 42, 1536)
     assert verdict["params"] == ask("plan", "1.3B")["params"]
 
 
@@ -182,12 +187,14 @@ BAD = [
     ("plan", "1.3B", "--family", "lama"), ("plan", "1.3B", "--family", "mixtral"),
     ("plan", "1.3B", "--plot", "x.pdf"), ("plan", "1.3B", "--depth", "3", "--width", "64"),
     ("plan", "1.3B", "--width", "1001"), ("plan", "1.3B", "--depth", "0"), ("plan", "1.3B", "--width", "0"),
-    ("plan", "1.3B", "--width", "-64"), ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--vocab", "-3"),
+    ("plan", "1.3B", "--width", "-64"), ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--head-dim", "7"),
+    ("plan", "1.3B", "--layer-us", "nan"), ("plan", "1.3B", "--compute", "gpt"),
+    ("audit", "--depth", "3", "--width", "64", "--family", "lama"), ("plan", "1.3B", "--vocab", "-3"),
     ("plan", "1.3B", "--vocab", "many"), ("plan", "1M", "--tensor-parallel", "64"),
     ("plan", "1.3B", "--pipeline-stages", "0"), ("plan", "1.3B", "--family", "gpt2", "--kv-heads", "4"),
     ("plan", "1.3B", "--family", "gpt2", "--feed-forward", "gated"), ("plan", "1.3B", "--feed-forward", "square"),
     ("plan", "1.3B", "--total", "--flops"), ("plan", "1.3B", "--batch", "0"),
-    ("plan", "24GB", "--memory", "--precision", "fp3"), ("plan", "1KB", "--memory"),
+    ("plan", "24GB", "--memory", "--inference-precision", "fp3"), ("plan", "1KB", "--memory"),
     ("plan", "1.3B", "--ff-ratio", "nan"), ("plan", "1e21", "--flops", "--compute", "gpt"),
     ("plan", "1.3B", "--save", "/proc/none/config.json"), ("plan", "1.3B", "--save", "."),
     ("plan", "1.3B", "--tokens", "0"), ("plan", "1.3B", "--context", "0"), ("audit",), ("audit", "lama"),
@@ -195,7 +202,7 @@ BAD = [
     ("audit", "--depth", "0", "--width", "64"), ("audit", "gpt2", "--heads", "7"), ("audit", "gpt2", "--plot", "x"),
     ("audit", "--depth", "9" * 40, "--width", "64"), ("count",), ("count", "gpt2", "--convention", "foo"),
     ("count", "gpt2", "--batch", "0"), ("count", "gpt2", "--sequence", "-1"),
-    ("count", "gpt2", "--attention", "fast"), ("count", "gpt2", "--precision", "fp4"),
+    ("count", "gpt2", "--attention", "fast"), ("count", "gpt2", "--training-precision", "fp4"),
     ("count", "palm-540b", "--save", "x.json"), ("models", "zzzzzz"), ("plam", "3"), ("plan", "1.3B", "--jsn"),
     ("laws", "extra"),
 ]  # fmt: skip
@@ -235,15 +242,43 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m deepwide models | head -n 1", shell=True, capture_output=True, text=True, check=False
-    )
-    assert done.stderr == ""
+    command = f"set -o pipefail; {sys.executable} -m deepwide models | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_numbers_are_never_cut_off_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "405,853,388,800" in call("models", "llama-3").stdout
+    assert "158,140,695,838,720" in call("count", "llama-3-8b").stdout
+
+
+def test_no_line_ends_in_spaces() -> None:
+    for words in (("plan", "1.3B"), ("audit", "gpt2"), ("count", "gpt2"), ("models",), ("laws",)):
+        assert [line for line in call(*words).stdout.splitlines() if line != line.rstrip()] == []
+
+
+def test_a_shape_by_options_is_counted_as_the_family_asked_for() -> None:
+    words = ("--depth", "32", "--width", "4096", "--heads", "32", "--ff-width", "11008", "--vocab", "32000")
+    counted = ask("count", *words, "--context", "4096", "--family", "llama")
+    assert counted["params"]["total"] == 6_738_415_616  # Llama-2-7B
+    assert any("--family" in note for note in ask("count", *words)["notes"])
+
+
+def test_saving_follows_a_link_and_does_not_replace_a_device(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert call("plan", "1.3B", "--save", str(link)).returncode == 0
+    assert link.is_symlink()
+    assert json.loads(real.read_text())["model_type"] == "llama"
+    assert call("plan", "1.3B", "--save", "/dev/full").returncode == 2
+    assert Path("/dev/full").is_char_device()
 
 
 def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
     done = run("tour", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    for words in ("42 layers × 1,600 wide", "gpt3-175b", "too deep", "map.svg"):
+    for words in ("42 layers × 1,536 wide", "gpt3-175b", "too deep", "map.svg"):
         assert words in done.stdout
     assert (tmp_path / "out" / "map.svg").stat().st_size > 10_000

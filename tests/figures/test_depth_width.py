@@ -19,7 +19,7 @@ from deepwide.shape import Shape
 
 def points(*names: str) -> list[Point]:
     verdicts = [audit(find_model(name).shape, name=name) for name in names]
-    return [Point(v.name, v.shape, v.verdict, v.sentence) for v in verdicts]
+    return [Point.of(v.name, v.shape, v.verdict, v.sentence) for v in verdicts]
 
 
 def test_every_model_and_every_law_is_in_the_picture(tmp_path: Path) -> None:
@@ -49,10 +49,19 @@ def test_a_law_without_errors_has_no_band() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2000), st.integers(1, 4000)), max_size=6))
 def test_any_shapes_can_be_drawn(shapes: list[tuple[int, int]]) -> None:
-    spec = depth_width_map([Point("p", Shape(depth=d, width=16 * w), "plan") for d, w in shapes]).to_json()
+    spec = depth_width_map([Point.of("p", Shape(depth=d, width=16 * w), "plan") for d, w in shapes]).to_json()
     assert "NaN" not in spec
 
 
 def test_a_format_nobody_can_draw_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.html"):
         save_chart(None, tmp_path / "map.pdf")
+
+
+def test_a_point_lies_on_the_side_of_the_curve_where_its_verdict_puts_it() -> None:
+    """Grouped keys and experts make 12·depth·width² a wrong size: the point stands where its own N is."""
+    for name in ("qwen3-30b-a3b", "llama-3-8b", "gemma-3-27b", "gpt3-175b", "falcon-180b"):
+        spec = json.loads(depth_width_map(points(name)).to_json())
+        (row,) = [row for rows in spec["datasets"].values() for row in rows if row.get("name") == name]
+        on_the_law = float(transition_law().width(row["depth"])[0])
+        assert (row["width"] < on_the_law) == (audit(find_model(name).shape).depth_over_law.value > 1), name

@@ -59,7 +59,8 @@ def find_model(name: str) -> Model:
     found = next((known[spelling] for spelling in spellings if spelling in known), None)
     if found is None:
         names = [model.name for model in all_models()]
-        raise DeepwideError(f"no model '{name[:60]}' in the catalogue: {did_you_mean(name[:60], names)}")
+        word = name[:60].rsplit("/", 1)[-1].removeprefix("Meta-")
+        raise DeepwideError(f"no model '{name[:60]}' in the catalogue: {did_you_mean(word, names)}")
     return found
 
 

@@ -8,18 +8,11 @@ from deepwide.errors import DeepwideError
 
 def main() -> None:
     """Run `deepwide`; exit 0 when fine, 2 on bad input, 130 when interrupted."""
-    import typer
-
-    from deepwide.cli.app import app
-
     try:
-        code = app(standalone_mode=False)
+        code = _run()
     except DeepwideError as error:
         code = _fail(str(error))
-    except typer.TyperException as error:
-        message = getattr(error, "format_message", error.__str__)()
-        code = _fail(f"{message if message.endswith(('.', '?')) else message + '.'} See: {_help_command(message)}")
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
         # `deepwide models | head`: the reader left; say nothing more, not even at exit.
@@ -29,6 +22,23 @@ def main() -> None:
         where = f" {error.filename}:" if error.filename else ""
         code = _fail(f"Cannot use the file system:{where} {error.strerror or error}.")
     sys.exit(code or 0)
+
+
+def _run() -> int | None:
+    import typer
+
+    from deepwide.cli.app import app
+
+    try:
+        code: int | None = app(standalone_mode=False)
+        return code
+    except typer.Abort:
+        return 130
+    except typer.TyperException as error:
+        message = getattr(error, "format_message", error.__str__)()
+        if not message:  # plain `deepwide`: its help has been shown
+            return 2
+        return _fail(f"{message if message.endswith(('.', '?')) else message + '.'} See: {_help_command(message)}")
 
 
 def _fail(sentence: str) -> int:

@@ -1,9 +1,11 @@
 """The Typer application and what every verb shares: `--json`, the console, saving a picture."""
 
+import io
 import json
 import os
+import re
 import sys
-from typing import Annotated, Any
+from typing import IO, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -19,13 +21,30 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
+
+class _Plain(io.TextIOBase):
+    """Standard output without the spaces that pad tables."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(re.sub(r" +$", "", text, flags=re.MULTILINE))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to `main`, which ends quietly."""
+        raise BrokenPipeError
 
 
 def console() -> Console:
     """Where tables go: as wide as the terminal, or 110 columns of plain text into a file or a pipe."""
-    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 110
-    return Console(highlight=False, width=wide)
+    if sys.stdout.isatty():
+        return _Console(highlight=False)
+    return _Console(highlight=False, file=cast(IO[str], _Plain()), width=int(os.environ.get("COLUMNS", 0)) or 110)
 
 
 def print_json(value: Any) -> None:

@@ -14,6 +14,7 @@ from deepwide.cli.shapes import (
     HeadDim,
     Heads,
     KvHeads,
+    ShapeFamily,
     Tied,
     Vocab,
     Width,
@@ -28,6 +29,7 @@ LawName = Annotated[
     str, typer.Option("--law", help="A published law (see: deepwide laws) or a fitted law's JSON file.")
 ]
 Network = Annotated[bool, typer.Option("--network", help="Allow fetching a config.json from the Hugging Face hub.")]
+InferencePrecision = Annotated[str, typer.Option(help="Of weights at inference: bf16, fp8, int8, int4, …")]
 FAMILY_HELP = "Hugging Face family that fixes norms, biases, positions and the config format."
 
 
@@ -61,8 +63,11 @@ def plan(
     width_multiple: Annotated[int | None, typer.Option(help="Width in multiples of this, such as 64 or 128.")] = None,
     tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Layers divisible by this.")] = 1,
-    precision: Annotated[str, typer.Option(help="Of weights at inference: bf16, fp8, int8, int4, …")] = "bf16",
+    at_most: Annotated[bool, typer.Option("--at-most", help="Never exceed the budget (memory never does).")] = False,
+    inference_precision: InferencePrecision = "bf16",
     batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
+    bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time.")] = "3350GB",
+    layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Plot = None,
     json: Json = False,
@@ -80,16 +85,21 @@ def plan(
         raise DeepwideError("--total, --flops and --memory are three kinds of budget: choose one.")
     if plot:
         check_suffix(plot)
+    if not 0 <= layer_us <= 1e6:
+        raise DeepwideError(f"--layer-us must be between 0 and 1e6, not {layer_us}.")
     made = make_plan(
-        parse_bytes(budget) if memory else parse_count(budget, "a budget"),
+        budget,
         kind="memory" if memory else "flops" if flops else "total" if total else "block",
         law=law,
         compute=compute,
         depth=depth,
         width=width,
-        train_tokens=parse_count(tokens, "a number of tokens") if tokens else None,
-        precision=precision,
-        batch=_positive(batch, "--batch"),
+        tokens=parse_count(tokens, "a number of tokens") if tokens else None,
+        at_most=at_most,
+        precision=inference_precision,
+        batch=batch,
+        bandwidth_bytes=parse_bytes(bandwidth),
+        layer_seconds=layer_us / 1e6,
         family=_family(family, feed_forward),
         vocab=vocab,
         context=context,
@@ -138,6 +148,7 @@ def audit(
     vocab: Vocab = None,
     context: Context = None,
     tied: Tied = None,
+    family: ShapeFamily = None,
     network: Network = False,
     plot: Plot = None,
     json: Json = False,
@@ -151,7 +162,8 @@ def audit(
         check_suffix(plot)
     options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
     verdicts = [
-        judge(shape, name=name, law=law, notes=notes) for name, shape, notes in named_shapes(models, options, network)
+        judge(shape, name=name, law=law, notes=notes)
+        for name, shape, notes in named_shapes(models, options, family, network)
     ]
     if plot:
         from deepwide.cli.pictures import draw_verdicts
@@ -186,17 +198,16 @@ def count(
     sequence: Annotated[int | None, typer.Option(help="Sequence length (default: the context).")] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a batch.")] = 1,
     convention: Annotated[
-        str, typer.Option(help="FLOP convention: torch, causal, kaplan, chinchilla, recompute, selective.")
-    ] = "torch",
-    precision: Annotated[str, typer.Option(help="Training precision: mixed, bf16, fp32.")] = "mixed",
-    inference_precision: Annotated[
-        str, typer.Option(help="Of weights at inference: bf16, fp8, int8, int4, …")
-    ] = "bf16",
+        str | None,
+        typer.Option(help="FLOP convention: torch (default), causal, kaplan, chinchilla, recompute, selective."),
+    ] = None,
+    training_precision: Annotated[str, typer.Option(help="mixed, bf16 or fp32.")] = "mixed",
+    inference_precision: InferencePrecision = "bf16",
     attention: Annotated[str, typer.Option(help="flash, or eager (keeps the score matrices).")] = "flash",
-    recompute: Annotated[bool, typer.Option("--recompute", help="Memory with full activation checkpointing.")] = False,
+    recompute: Annotated[bool, typer.Option("--recompute", help="Full activation checkpointing.")] = False,
     network: Network = False,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
-    family: Annotated[str | None, typer.Option(help="Family of the saved config (default: the model's own).")] = None,
+    family: ShapeFamily = None,
     json: Json = False,
 ) -> None:
     """Parameters part by part, FLOPs and memory of a shape, each with its formula or convention."""
@@ -204,15 +215,13 @@ def count(
     from deepwide.shape import flops, inference_memory, training_memory, write_config
 
     options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
-    name, shape, notes = named_shapes([model] if model else None, options, network)[0]
-    batch = _positive(batch, "--batch")
-    sequence = _positive(sequence, "--sequence") if sequence is not None else None
-    cost = flops(shape, sequence, convention)
+    name, shape, notes = named_shapes([model] if model else None, options, family, network)[0]
+    cost = flops(shape, sequence, convention or ("recompute" if recompute else "torch"))
     training = training_memory(
         shape,
         batch=batch,
         sequence=sequence,
-        precision=precision,
+        precision=training_precision,
         attention=attention,
         recompute=recompute,
     )
@@ -283,9 +292,3 @@ def _family(family: str | None, feed_forward: str | None) -> str:
             f"the family {family} has a {has} feed-forward, not a {feed_forward} one: leave one of them out."
         )
     return family
-
-
-def _positive(value: int, name: str) -> int:
-    if not 1 <= value <= 10**9:
-        raise DeepwideError(f"{name} must be a whole number from 1 to 1e9, not {value}.")
-    return value

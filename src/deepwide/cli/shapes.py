@@ -17,6 +17,10 @@ FfWidth = Annotated[int | None, typer.Option(help="Feed-forward width.")]
 Vocab = Annotated[int | None, typer.Option(help="Vocabulary.")]
 Context = Annotated[int | None, typer.Option(help="Context length.")]
 Tied = Annotated[bool | None, typer.Option("--tied/--untied", help="Embedding and head shared or not.")]
+ShapeFamily = Annotated[
+    str | None,
+    typer.Option("--family", help="Family of a shape given by options (default: gpt2), and of a saved config."),
+]
 FIELDS = ("depth", "width", "heads", "kv_heads", "head_dim", "ff", "ff_width", "vocab", "context", "tied")
 
 
@@ -26,17 +30,20 @@ def given(*values: Any) -> dict[str, Any]:
 
 
 def named_shapes(
-    models: list[str] | None, options: dict[str, Any], network: bool
+    models: list[str] | None, options: dict[str, Any], family: str | None, network: bool
 ) -> list[tuple[str, Any, tuple[str, ...]]]:
     """Name, shape and notes of each model asked for, or of the shape the options describe."""
-    from deepwide.shape import Shape
+    from deepwide.shape import Shape, family_named
 
     if models:
         return [_shape(model, options, network) for model in models]
     if not {"depth", "width"} <= options.keys():
         raise DeepwideError("name a model (see: deepwide models), a config.json, or give --depth and --width.")
-    shape = Shape.of(**options)
-    return [(f"{shape.depth} × {shape.width}", shape, ())]
+    like = family_named(family or "gpt2")
+    common = like.fixed | {"tied": like.defaults["tie_word_embeddings"]}
+    shape = Shape.of(**common | options)
+    note = "" if family else "norms, biases and positions as in GPT-2; for another block, say which: --family llama"
+    return [(f"{shape.depth} × {shape.width}", shape, (note,) if note else ())]
 
 
 def _shape(model: str, options: dict[str, Any], network: bool) -> tuple[str, Any, tuple[str, ...]]:

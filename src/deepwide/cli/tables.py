@@ -5,7 +5,9 @@ from typing import Literal
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from deepwide.auditing import Verdict
 from deepwide.catalogue import Model
@@ -26,27 +28,45 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def percent(interval: Interval) -> str:
+def show(rows: Table, to: Console) -> None:
+    """Print a table, wider than the terminal rather than with digits cut off."""
+    for column in rows.columns:
+        cells = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
+        unbroken = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
+        column.min_width = max(map(len, unbroken), default=0)
+    needed = Measurement.get(to, to.options.update(width=1000), rows).minimum
+    if needed > to.width:
+        to = type(to)(highlight=False, file=to.file, width=needed)
+    to.print(rows)
+
+
+def percent(interval: Interval | None) -> str:
     """+0.33% ± 0.66."""
-    assert interval.low is not None
-    assert interval.high is not None
+    if interval is None or interval.low is None or interval.high is None:
+        return "no data"
     return f"{interval.value:+.2f}% ± {(interval.high - interval.low) / 2:.2f}"
 
 
-def span(interval: Interval, digits: int = 1) -> str:
+def span(interval: Interval, digits: int = 1, own: str = "95%") -> str:
     """42.2 (95%: 40.4 to 44.0)."""
     text = f"{interval.value:.{digits}f}"
     if interval.low is None:
         return text
-    return f"{text} (95%: {interval.low:.{digits}f} to {interval.high:.{digits}f})"
+    return f"{text} ({own}: {interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
+def plural(count: int, noun: str) -> str:
+    """1 layer, 2 layers."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def describe(shape: Shape) -> str:
     """A shape in one line."""
     kv = "" if shape.kv_heads == shape.heads else f" ({shape.kv_heads} key/value)"
     moe = f", {shape.experts.experts} experts ({shape.experts.active} active)" if shape.experts else ""
+    heads = f"{plural(shape.heads, 'head')}{kv} of {shape.head_dim}"
     return (
-        f"{shape.depth} layers × {shape.width:,} wide, {shape.heads} heads{kv} of {shape.head_dim}, "
+        f"{plural(shape.depth, 'layer')} × {shape.width:,} wide, {heads}, "
         f"{shape.ff} feed-forward of {shape.ff_width:,}{moe}, vocabulary {shape.vocab:,}, context {shape.context:,}"
     )
 
@@ -57,11 +77,13 @@ def show_plan(plan: Plan, to: Console) -> None:
     to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
     to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})\n")
     facts = Table.grid(padding=(0, 2))
-    fixed = plan.optimal_depth.low is None
-    facts.add_row("  optimum", f"depth {span(plan.optimal_depth)}, width {span(plan.optimal_width, 0)}"
-                  + ("" if not fixed else "  (no interval: fixed, or the law has no errors)"))  # fmt: skip
+    own = f"the {plan.law} law's" if plan.fixed is None else f"the {plan.law} law's ({plan.fixed} is fixed)"
+    facts.add_row(
+        "  best depth", f"{span(plan.law_depth, own='its own error')}, width {span(plan.law_width, 0)}: {own}"
+    )
+    facts.add_row("", f"{span(plan.measured_depth, 0)}: where the loss data put it")
     facts.add_row("  parameters", f"{p.total:,} in all, {p.block:,} in blocks ({plan.miss:+.1%} of the budget)")
-    words = f"{show_count(plan.train_tokens)} tokens ({plan.train_tokens_from}; causal attention counted)"
+    words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
     facts.add_row("  training", f"{plan.train_flops:.3g} FLOPs for {words}")
     state, each = show_bytes(plan.training_state_bytes), show_bytes(plan.training_bytes_per_sequence)
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
@@ -70,6 +92,7 @@ def show_plan(plan: Plan, to: Console) -> None:
     rows = table(
         "depth",
         "width",
+        "blocks",
         "of law",
         "loss (95%)<<",
         "step time",
@@ -82,6 +105,7 @@ def show_plan(plan: Plan, to: Console) -> None:
         rows.add_row(
             str(c.depth),
             f"{c.width:,}",
+            show_count(c.block_params),
             f"{c.depth_over_law:.2f}×",
             "–" if chosen else percent(c.loss_percent),
             f"{c.step_time.value:.2f}×",
@@ -89,7 +113,7 @@ def show_plan(plan: Plan, to: Console) -> None:
             "← this plan" if chosen else "extrapolated" if c.extrapolated else "",
         )
     to.print()
-    to.print(rows)
+    show(rows, to)
     show_opinions(plan.opinions, plan.law, to)
     to.print(f"[bold]Why[/bold]  {plan.reason}\n")
     near = (
@@ -100,8 +124,8 @@ def show_plan(plan: Plan, to: Console) -> None:
     for note in plan.notes:
         to.print(f"[dim]Note: {note}.[/dim]")
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: weights read at 3.35 TB/s plus 10 µs a layer "
-        "(assumed).[/dim]"
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
+        "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
     )
 
 
@@ -112,7 +136,7 @@ def show_opinions(opinions: Sequence[Opinion], chosen: str, to: Console) -> None
         interval = "" if o.low is None else f"{o.low:.1f}–{o.high:.1f}"
         name = f"[bold]{o.law}[/bold]" if o.law == chosen else o.law
         rows.add_row(name, "–" if o.depth is None else f"{o.depth:.1f}", interval, o.words, o.status)
-    to.print(rows)
+    show(rows, to)
 
 
 def show_verdict(v: Verdict, to: Console) -> None:
@@ -126,11 +150,11 @@ def show_verdict(v: Verdict, to: Console) -> None:
     facts.add_row("  law's depth", span(v.law_depth))
     facts.add_row("  depth / law", span(v.depth_over_law, 2))
     facts.add_row("  loss against the law's depth", percent(v.loss_percent))
-    facts.add_row("  the same budget would buy", f"{v.better_depth} × {v.better_width:,}")
-    side = (
-        "past it: depth and width trade as one" if v.past_threshold else "below it: depth is worth more than any width"
+    facts.add_row("  the same budget would buy", f"{v.instead_depth} × {v.instead_width:,}")
+    here = (
+        "past it, depth and width trade evenly" if v.past_threshold else "below it, depth is worth more than any width"
     )
-    facts.add_row("  theory's threshold", f"log_3 width = {v.theory_threshold:.1f} layers; {side}")
+    facts.add_row("  theory's threshold", f"log_3 width = {v.theory_threshold:.1f} layers: {here} (Levine et al. 2020)")
     cap = "width is beyond it" if v.vocabulary_wastes_width else "no limit here"
     facts.add_row("  vocabulary cap", f"{v.shape.vocab:,}: {cap}")
     facts.add_row("  rule", v.rule)
@@ -145,7 +169,7 @@ def show_verdicts(verdicts: Sequence[Verdict], to: Console) -> None:
     """Several models, a line each."""
     law = verdicts[0].law
     rows = table("model<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
-    rows.title = f"By {law}'s law"
+    rows.title = f"By the {law} law"
     for v in verdicts:
         ratio = f"{v.depth_over_law.value:.2f}"
         if v.depth_over_law.low is not None:
@@ -153,9 +177,9 @@ def show_verdicts(verdicts: Sequence[Verdict], to: Console) -> None:
         rows.add_row(
             v.name, f"{v.shape.depth} × {v.shape.width:,}", show_count(v.params.block), ratio,
             f"[{COLOURS[v.verdict]}]{v.verdict}[/]", percent(v.loss_percent) + ("*" if v.extrapolated else ""),
-            f"{v.better_depth} × {v.better_width:,}",
+            f"{v.instead_depth} × {v.instead_width:,}",
         )  # fmt: skip
-    to.print(rows)
+    show(rows, to)
     if any(v.extrapolated for v in verdicts):
         to.print("[dim]* extrapolated: the cost of a wrong depth was measured up to 1.8B block parameters.[/dim]")
     to.print(f"[dim]Rule: {verdicts[0].rule}.[/dim]")
@@ -186,7 +210,7 @@ def show_count_of(
     if p.inactive:
         rows.add_row("active per token", f"{p.active:,}", f"{p.active / p.total:.1%}")
     rows.add_row("[bold]total[/bold]", f"[bold]{p.total:,}[/bold]", "")
-    to.print(rows)
+    show(rows, to)
     rows = table(f"FLOPs, {cost.convention} convention<", f"a sequence of {cost.sequence:,}", "a token")
     for part in (
         "projections",
@@ -201,26 +225,26 @@ def show_count_of(
         value = getattr(cost, part)
         if value or part in ("forward", "training"):
             rows.add_row(part.replace("_", "-"), f"{value:,}", f"{value / cost.sequence:,.0f}")
-    to.print(rows)
+    show(rows, to)
     rows = table("memory<", "bytes", "", "formula<<")
     for title, memory in (("training", training), ("inference", inference)):
         rows.add_row(f"[bold]{title}[/bold]", f"{memory.total:,}", show_bytes(memory.total),
                      f"batch {memory.batch} × {memory.sequence:,}, {memory.precision}")  # fmt: skip
         for part, formula in memory.formula.items():
             rows.add_row(f"  {part}", f"{getattr(memory, part):,}", show_bytes(getattr(memory, part)), formula)
-    to.print(rows)
+    show(rows, to)
     for note in notes:
         to.print(f"[dim]Note: {note}.[/dim]")
 
 
 def show_models(models: Sequence[Model], to: Console) -> None:
     """The catalogue."""
-    rows = table("name<", "org<", "depth", "width", "heads", "vocab", "parameters", "family<", "note<<")
+    rows = table("name<", "org<", "depth", "width", "heads", "vocab", "parameters", "family<")
     for m in models:
         s = m.shape
         heads = f"{s.heads}" if s.heads == s.kv_heads else f"{s.heads}/{s.kv_heads}"
         rows.add_row(
-            m.name,
+            m.name + ("*" if m.note else ""),
             m.org,
             str(s.depth),
             f"{s.width:,}",
@@ -228,10 +252,12 @@ def show_models(models: Sequence[Model], to: Console) -> None:
             f"{s.vocab:,}",
             f"{s.total_params:,}",
             m.family or "–",
-            m.note,
         )
-    to.print(rows)
-    to.print(f"[dim]{len(models)} models. heads: query/key-value where they differ.[/dim]")
+    show(rows, to)
+    to.print(f"[dim]{plural(len(models), 'model')}. heads: query/key-value where they differ.[/dim]")
+    for m in models:
+        if m.note:
+            to.print(f"[dim]* {m.name}: {m.note}.[/dim]")
 
 
 def show_laws(laws: Sequence[Law], to: Console) -> None:
@@ -239,5 +265,5 @@ def show_laws(laws: Sequence[Law], to: Console) -> None:
     rows = table("law<", "says<<", "tested on<<", "status<<", "citation<<")
     for law in laws:
         rows.add_row(f"[bold]{law.name}[/bold]", law.details or law.about, law.tested, law.status, law.citation)
-    to.print(rows)
+    show(rows, to)
     to.print("[dim]levine is the default. A fitted law loads from its JSON file: --law mylaw.json.[/dim]")

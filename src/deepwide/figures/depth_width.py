@@ -18,8 +18,12 @@ COLOURS = {
     "within": "#1e8449",
     "too shallow": "#2471a3",
     "plan": "#1c1c1c",
+    "other depths": "#b9770e",
     "public": "#8e8e8e",
 }
+LAW_COLOURS = {"levine": "#d35400", "gemstones": "#7d3c98", "nanochat": "#117a65", "depth-delusion": "#b7950b"}
+OWN_LAW_COLOUR = "#1a5276"
+MOST_LABELS = 30
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,16 @@ class Point:
     """A shape on the map."""
 
     name: str
-    shape: Shape
+    depth: int
+    width: int
+    block_params: int
     kind: str  # a key of COLOURS
     detail: str = ""
+
+    @classmethod
+    def of(cls, name: str, shape: Shape, kind: str, detail: str = "") -> "Point":
+        """A point at a shape."""
+        return cls(name, shape.depth, shape.width, shape.block_params, kind, detail)
 
 
 def depth_width_map(
@@ -37,18 +48,19 @@ def depth_width_map(
 ) -> Any:
     """An Altair chart of `points` over the law's curve and band, rival laws dashed, equal sizes dotted.
 
-    Laws speak of block parameters; `layer_matrices` (N / depth·width²) turns them into widths.
+    Laws speak of block parameters N; `layer_matrices` (N / depth·width²) turns them into widths, and a point stands at
+    the width its own N has by the same rule, so that it lies on the side of the curve where its verdict puts it.
     """
     import altair as alt
 
     chosen = find_law(law)
-    widths = [p.shape.width for p in points] or [768]
-    depths = [p.shape.depth for p in points] or [12]
+    widths = [_x(point, layer_matrices) for point in points] or [768]
+    depths = [point.depth for point in points] or [12]
     x_low, x_high = min(widths) / 2.2, max(widths) * 2.2
     x_low, x_high = min(x_low, x_high / 8), max(x_high, x_low * 8)
     y_low, y_high = 0.0, max(1.3 * max(depths), _law_depth_at(chosen, x_high, layer_matrices) * 1.05, 12)
 
-    x = alt.X("width:Q", title="width", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
+    x = alt.X("width:Q", title="width (of the same N)", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
               axis=alt.Axis(grid=False, format="~s", labelOverlap=True, values=_ticks(x_low, x_high)))  # fmt: skip
     y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
               axis=alt.Axis(grid=False))  # fmt: skip
@@ -68,26 +80,26 @@ def depth_width_map(
         alt.Chart(_data(size_labels)).mark_text(color="#909090", fontSize=10, dy=-4, align="left")
         .encode(x=x, y=y, text="size:N")
     )  # fmt: skip
-    curves, order = _curves(chosen, x_low, x_high, layer_matrices)
+    curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
     layers.append(
         alt.Chart(_data(curves)).mark_line(strokeWidth=2, clip=True).encode(
             x=x, y=y,
             order="order:Q",
             color=alt.Color("law:N", title="law", sort=order, scale=alt.Scale(
-                domain=order, range=["#d35400", "#7d3c98", "#117a65", "#b7950b", "#566573"][: len(order)])),
+                domain=order, range=[LAW_COLOURS.get(law, OWN_LAW_COLOUR) for law in order])),
             strokeDash=alt.condition(alt.datum.law == chosen.name, alt.value([1, 0]), alt.value([6, 3])),
         )
     )  # fmt: skip
-    rows = _rows(points, x_low, x_high, y_high)
+    rows = _rows(points, x_low, x_high, y_high, layer_matrices)
     kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
     dots = alt.Chart(_data(rows)).encode(
         x=x, y=y,
         fill=alt.Fill("kind:N", title=None, sort=kinds,
                       scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])),
-        tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "depth", "width", "parameters", "detail")],
+        tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "shape", "blocks", "detail")],
     )  # fmt: skip
     layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
-    for below, dy in ((False, -5), (True, 9)):
+    for below, dy in ((False, -5), (True, 9)) if len(rows) <= MOST_LABELS else ():
         label = dots.transform_filter(alt.datum.below == below)
         layers.append(
             label.mark_text(align="left", dx=7, dy=dy, fontSize=10).encode(text="name:N", tooltip=alt.value(None))
@@ -100,7 +112,7 @@ def depth_width_map(
             height=420,
             background="white",
             title=alt.TitleParams(
-                title or f"Depth and width by {chosen.name}'s law",
+                title or f"Depth and width by the {chosen.name} law",
                 subtitle=f"curves: laws at N = {layer_matrices:.3g}·depth·width² (band: 95%); dotted: equal N",
                 subtitleColor="#707070",
             ),
@@ -116,19 +128,25 @@ def _data(rows: list[dict[str, Any]]) -> Any:
     return alt.InlineData(values=rows)
 
 
-def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float) -> list[dict[str, Any]]:
+def _x(point: Point, matrices: float) -> float:
+    return float(np.sqrt(point.block_params / (matrices * point.depth)))
+
+
+def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
     """The points as data; where two lie close together the second is labelled below."""
     rows: list[dict[str, Any]] = []
     for point in points:
-        x, y = np.log(point.shape.width / x_low) / np.log(x_high / x_low), point.shape.depth / y_high
+        width = _x(point, matrices)
+        x, y = np.log(width / x_low) / np.log(x_high / x_low), point.depth / y_high
         close = any(abs(x - row["x"]) < 0.13 and abs(y - row["y"]) < 0.03 and not row["below"] for row in rows)
         rows.append(
             {
                 "name": point.name,
-                "depth": point.shape.depth,
-                "width": point.shape.width,
+                "depth": point.depth,
+                "width": width,
+                "shape": f"{point.depth} × {point.width:,}",
                 "kind": point.kind,
-                "parameters": show_count(point.shape.total_params),
+                "blocks": show_count(point.block_params),
                 "detail": point.detail,
                 "below": close,
                 "x": float(x),
@@ -164,17 +182,23 @@ def _band(law: Law, x_low: float, x_high: float, matrices: float) -> list[dict[s
     ]
 
 
-def _curves(chosen: Law, x_low: float, x_high: float, matrices: float) -> tuple[list[dict[str, Any]], list[str]]:
+def _curves(
+    chosen: Law, x_low: float, x_high: float, y_high: float, matrices: float
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every law's curve within the picture, the chosen one first, and which laws those are."""
     laws = {chosen.name: chosen} | {law.name: law for law in published_laws().values() if law.names_a_depth}
-    rows = []
+    rows, seen = [], []
     for law in laws.values():
         d, L = _along(law, 0, x_low, x_high, matrices)
+        if not np.any(y_high >= L):
+            continue
+        seen.append(law.name)
         picked = slice(None, None, max(1, len(d) // 150))
         rows += [
             {"law": law.name, "width": float(w), "depth": float(depth), "order": i}
             for i, (w, depth) in enumerate(zip(d[picked], L[picked], strict=True))
         ]
-    return rows, list(laws)
+    return rows, seen
 
 
 def _sizes(

@@ -2,7 +2,7 @@
 
 from deepwide.laws.book import depth_law, find_law, load_law, published_laws, save_law, transition_law
 from deepwide.laws.compute import COMPUTE_LAWS, ComputeLaw, compute_law
-from deepwide.laws.cost import depth_cost, outside_the_data, step_time_ratio
+from deepwide.laws.cost import depth_cost, measured_optimum, outside_the_data, step_time_ratio
 from deepwide.laws.law import AspectLaw, DepthCurve, Interval, Law, Opinion, SurfaceLaw, TransitionLaw
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "depth_law",
     "find_law",
     "load_law",
+    "measured_optimum",
     "outside_the_data",
     "published_laws",
     "save_law",

@@ -13,7 +13,7 @@ from typing import Any
 from deepwide.laws.book import transition_law
 from deepwide.laws.law import Z95, Interval
 
-SOURCE = "Gemstones' 22 shapes at 100B tokens"
+SLACK = math.log(2)  # how far beyond the measured range of ln(depth / law) the bowl is still quoted
 
 
 @cache
@@ -24,14 +24,17 @@ def measured() -> dict[str, Any]:
     return result
 
 
-def depth_cost(depth: float, instead_of: float, block_params: float) -> Interval:
-    """Extra loss, in percent, of one depth instead of another at equal block parameters.
+def depth_cost(depth: float, instead_of: float, block_params: float) -> Interval | None:
+    """Extra loss, in percent, of one depth instead of another at equal block parameters; None far beyond the data.
 
-    The bowl is linear in its two coefficients, so its covariance carries over exactly.
+    The bowl is centred on the transition law's depth, and linear in its two coefficients, so that their covariance
+    carries over exactly.
     """
     ridge = measured()["ridge"]
-    law = float(transition_law().depth(block_params).value[0])
-    x, y = math.log(depth / law), math.log(instead_of / law)
+    x, y = _off_the_law(depth, block_params), _off_the_law(instead_of, block_params)
+    low, high = ridge["x_range"]
+    if not (low - SLACK <= min(x, y) and max(x, y) <= high + SLACK):
+        return None
     slope, curve = x - y, x * x - y * y
     (v11, v12), (_, v22) = ridge["covariance"]
     value = ridge["b1"] * slope + ridge["b2"] * curve
@@ -39,17 +42,27 @@ def depth_cost(depth: float, instead_of: float, block_params: float) -> Interval
     return Interval(*(100 * math.expm1(v) for v in (value, value - error, value + error)))
 
 
+def measured_optimum(block_params: float) -> Interval:
+    """Where the bowl has its minimum at this size, in layers: wide, since that is what the data know."""
+    minimum = measured()["ridge"]["minimum_depth_over_law"]
+    law = float(transition_law().depth(block_params).value[0])
+    return Interval(minimum["estimate"] * law, *(limit * law for limit in minimum["interval95"]))
+
+
 def outside_the_data(depth: float, block_params: float) -> str | None:
     """Why `depth_cost` is an extrapolation here, or None when it is not."""
     ridge = measured()["ridge"]
     small, large = ridge["block_params_range"]
-    x = math.log(depth / float(transition_law().depth(block_params).value[0]))
     low, high = ridge["x_range"]
     if not small <= block_params <= large:
         return f"measured from {small / 1e6:.0f}M to {large / 1e9:.1f}B block parameters only"
-    if not low <= x <= high:
+    if not low <= _off_the_law(depth, block_params) <= high:
         return f"measured from {math.exp(low):.2f} to {math.exp(high):.1f} times the law's depth only"
     return None
+
+
+def _off_the_law(depth: float, block_params: float) -> float:
+    return math.log(depth / float(transition_law().depth(block_params).value[0]))
 
 
 def step_time_ratio(depth: float, instead_of: float) -> Interval:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from deepwide.quantities import show_count
+
 Floats = NDArray[np.float64]
 Z95 = 1.959964
 
@@ -69,6 +71,7 @@ class Law(BaseModel):
     citation: str = ""
     status: str = ""
     tested: str = ""
+    fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
 
     @abstractmethod
     def depth(self, block_params: ArrayLike) -> DepthCurve:
@@ -78,7 +81,18 @@ class Law(BaseModel):
         """The law's line in a table of laws."""
         del vocab
         depth = self.depth(block_params).at()
-        return self._say(self.about, depth.value, depth.low, depth.high)
+        words = self.about + (f" (extrapolated: {self.fitted_words})" if self.is_extrapolated(block_params) else "")
+        return self._say(words, depth.value, depth.low, depth.high)
+
+    def is_extrapolated(self, block_params: float) -> bool:
+        """Whether this size lies outside what the law was fitted on, as far as that is known."""
+        fitted = self.fitted_block_params
+        return fitted is not None and not fitted[0] <= block_params <= fitted[1]
+
+    @property
+    def fitted_words(self) -> str:
+        """fitted on 3.34M to 2.83B."""
+        return "fitted on " + " to ".join(show_count(size) for size in self.fitted_block_params or ())
 
     def _say(
         self, words: str, depth: float | None = None, low: float | None = None, high: float | None = None
@@ -256,7 +270,7 @@ class VocabularyLaw(_NoDepth):
     def opinion(self, block_params: int, vocab: int) -> Opinion:
         """At least so many layers, given the vocabulary."""
         least = block_params / (12 * vocab**2)
-        return self._say(f"{self.about}: " + ("no limit here" if least < 1 else f"at least {least:.1f} layers"))
+        return self._say(self.about + (": no limit here" if least < 1 else f", so at least {least:.1f} layers"))
 
 
 AnyLaw = Annotated[

@@ -24,6 +24,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "ff_width": ("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "hidden_dim"),
     "vocab": ("vocab_size", "n_vocab"),
 }
+NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"),
+    "an encoder": ("num_decoder_layers", "decoder_layers", "encoder_layers", "type_vocab_size"),
+    "state-space layers": ("ssm_cfg", "mamba_d_state", "state_size"),
+}
 OPTIONAL_ALIASES: dict[str, tuple[str, ...]] = {
     "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_kv_heads"),
     "head_dim": ("head_dim", "d_kv"),
@@ -45,7 +50,16 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
 
     `options` are Shape fields that override what the config says, or supply what it lacks.
     """
-    config = source if isinstance(source, Mapping) else _load(source, network)
+    if isinstance(source, Mapping):
+        return _read(source, options)
+    config = _load(source, network)
+    try:
+        return _read(config, options)
+    except DeepwideError as error:
+        raise DeepwideError(f"{source}: {error}") from None
+
+
+def _read(config: Mapping[str, Any], options: Fields) -> Reading:
     notes: list[str] = []
     if isinstance(config.get("text_config"), Mapping):
         notes.append(f"only the language model of this {quoted(config.get('model_type'))} config is counted")
@@ -59,9 +73,8 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
         return Reading(shape.but(**given) if given else shape, name, tuple(notes))
     shape = _read_unknown(config, given)
     notes.append(
-        f"the family {quoted(name)} is unknown: counted as a Llama-like block, so norms and biases may be off"
-        if name
-        else "the config names no family (model_type): counted as a Llama-like block"
+        (f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)")
+        + ": counted as a Llama-like decoder, which may be far off"
     )
     return Reading(shape, None, tuple(notes))
 
@@ -75,6 +88,12 @@ def write_config(shape: Shape, family: str, path: str | Path | None = None) -> F
 
 
 def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
+    for what, keys in NOT_LLAMA_LIKE.items():
+        if found := next((key for key in keys if config.get(key)), None):
+            raise DeepwideError(
+                f"this config is of no family deepwide knows and has {what} ({found}), so it cannot be counted as a "
+                f"Llama-like decoder; known are {', '.join(FAMILIES)}."
+            )
     fields: Fields = dict(LLAMA_LIKE)
     for field, keys in (ALIASES | OPTIONAL_ALIASES).items():
         value = next((config[key] for key in keys if config.get(key) is not None), None)

@@ -5,7 +5,7 @@ norms, activations and softmax are memory-bound. The backward pass costs twice t
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
@@ -93,26 +93,34 @@ def flops(shape: Shape, sequence: int | None = None, convention: str | FlopConve
             raise DeepwideError(f"no FLOP convention '{convention}': {did_you_mean(convention, CONVENTIONS)}")
         convention = CONVENTIONS[convention]
     at_least_one(sequence=sequence)
+    return Flops(convention=convention.name, sequence=sequence or shape.context, **_parts(shape, sequence, convention))
+
+
+def causal_training_flops(shape: Shape) -> Any:
+    """Training FLOPs of a token under the causal convention; like `params.count`, also of shapes held as arrays."""
+    parts = _parts(shape, None, CONVENTIONS["causal"])
+    return 3 * sum(parts.values()) / shape.context
+
+
+def _parts(shape: Shape, sequence: int | None, convention: FlopConvention) -> dict[str, Any]:
     T = sequence or shape.context
     values = shape.latent.value_dim if shape.latent else shape.head_dim
     pairs = _pairs(shape, T, convention.attention)
-    narrow = shape.embedding_width or shape.width
+    narrow = shape.width if shape.embedding_width is None else shape.embedding_width
     lookup = narrow * shape.vocab
-    projection_in_out = 2 * narrow * shape.width if narrow != shape.width else 0
+    projection_in_out = 0 if shape.embedding_width is None else 2 * narrow * shape.width
     projections = 2 * T * shape.depth * attention_matrices(shape)
     attention = 2 * pairs * shape.heads * (shape.head_dim + values)
     feed_forward = 2 * T * _feed_forward_matrices(shape)
     again = {"none": 0, "attention": attention, "full": projections + attention + feed_forward}
-    return Flops(
-        convention=convention.name,
-        sequence=T,
-        projections=projections,
-        attention=attention,
-        feed_forward=feed_forward,
-        head=2 * T * (lookup + projection_in_out) if convention.head else 0,
-        embedding=2 * T * lookup if convention.embedding else 0,
-        recomputed=again[convention.recompute],
-    )
+    return {
+        "projections": projections,
+        "attention": attention,
+        "feed_forward": feed_forward,
+        "head": 2 * T * (lookup + projection_in_out) if convention.head else 0,
+        "embedding": 2 * T * lookup if convention.embedding else 0,
+        "recomputed": again[convention.recompute],
+    }
 
 
 def _feed_forward_matrices(shape: Shape) -> int:
