@@ -34,28 +34,29 @@ def cold_starts(rounds: int = 9) -> dict[str, dict[str, float]]:
     return {n: {"median": round(statistics.median(s), 3), "best": round(min(s), 3)} for n, s in seconds.items()}
 
 
-def many(count: int = 10_000) -> dict[str, float]:
+def many(count: int = 10_000) -> dict[str, dict[str, float]]:
     """Vectorised planning, and how far shapes are from their budgets."""
     from deepwide import plan, plan_many
 
     budgets = np.logspace(6, 14, count)
-    plan_many(budgets[:10])
-    start = time.perf_counter()
-    table = plan_many(budgets)
-    together = time.perf_counter() - start
     start = time.perf_counter()
     for budget in budgets[:: count // 20]:
         plan(float(budget))
     one_by_one = (time.perf_counter() - start) / 20
-    miss = np.abs(table.block_params / budgets - 1)
-    return {
-        "budgets": count,
-        "seconds": round(together, 3),
-        "times_faster_than_one_by_one": round(one_by_one * count / together),
-        "mean_miss": round(float(miss.mean()), 4),
-        "worst_miss": round(float(miss.max()), 4),
-        "worst_miss_from_100M": round(float(miss[budgets >= 1e8].max()), 4),
-    }
+    result = {}
+    for name, family in (("gated", "llama"), ("plain", "gpt2")):
+        start = time.perf_counter()
+        table = plan_many(budgets, family=family)
+        together = time.perf_counter() - start
+        miss = np.abs(table.block_params / budgets - 1)
+        result[name] = {
+            "budgets": count,
+            "seconds": round(together, 3),
+            "times_faster_than_one_by_one": round(one_by_one * count / together),
+            "mean_miss": round(float(miss.mean()), 4),
+            "worst_miss": round(float(miss.max()), 4),
+        }
+    return result
 
 
 def main() -> None:

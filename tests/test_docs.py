@@ -3,6 +3,7 @@
 python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
 """
 
+import json
 import os
 import re
 import subprocess
@@ -37,8 +38,6 @@ def test_a_command_in_the_docs_prints_what_the_page_shows(page: Path, command: s
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_in_the_docs_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import json
-
     import deepwide
 
     monkeypatch.chdir(tmp_path)
@@ -52,6 +51,14 @@ def test_python_in_the_docs_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tm
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_planner_s_page_quotes_the_measured_misses() -> None:
+    measured = json.loads((ROOT / "results/planner/bench.json").read_text())["plan_many"]
+    page = (ROOT / "docs/planner.md").read_text(encoding="utf-8")
+    for label, kind in (("default (gated)", "gated"), ("plain feed-forward", "plain")):
+        row = f"| {label} | {measured[kind]['mean_miss']:.1%} | {measured[kind]['worst_miss']:.1%} |"
+        assert row in page
 
 
 def refresh() -> None:

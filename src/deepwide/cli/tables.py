@@ -34,7 +34,7 @@ def show(rows: Table, to: Console) -> None:
         cells = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
         unbroken = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
         column.min_width = max(map(len, unbroken), default=0)
-    needed = Measurement.get(to, to.options.update(width=1000), rows).minimum
+    needed = Measurement.get(to, to.options.update(width=1000), rows).minimum + 2
     if needed > to.width:
         to = type(to)(highlight=False, file=to.file, width=needed)
     to.print(rows)
