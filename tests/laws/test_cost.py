@@ -12,77 +12,100 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.laws import depth_cost, outside_the_data, step_time_ratio, transition_law
+from deepwide.laws import (
+    Interval,
+    depth_cost,
+    measured_optimum,
+    outside_the_data,
+    step_time_ratio,
+    transition_law,
+)
 
 ROOT = Path(__file__).parents[2]
 DERIVED = json.loads(files("deepwide.laws").joinpath("gemstones.json").read_text(encoding="utf-8"))
 SIZES = st.floats(6, 14).map(lambda power: 10**power)
-DEPTHS = st.floats(1, 300)
+FACTORS = st.floats(0.17, 4)  # of the law's depth: just beyond what was measured, 0.19 to 3.5
 
 
 def law_depth(N: float) -> float:
     return float(transition_law().depth(N).value[0])
 
 
-@given(DEPTHS, SIZES)
-def test_a_depth_costs_nothing_against_itself(L: float, N: float) -> None:
-    cost = depth_cost(L, L, N)
-    assert (cost.value, cost.low, cost.high) == (0, 0, 0)
+def cost(one: float, two: float, N: float) -> Interval:
+    """The cost of one factor of the law's depth instead of another."""
+    found = depth_cost(one * law_depth(N), two * law_depth(N), N)
+    assert found is not None
+    return found
 
 
-@given(DEPTHS, DEPTHS, SIZES)
+def limits(found: Interval) -> tuple[float, float]:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
+
+
+@given(FACTORS, SIZES)
+def test_a_depth_costs_nothing_against_itself(factor: float, N: float) -> None:
+    assert cost(factor, factor, N) == Interval(0, 0, 0)
+
+
+@given(FACTORS, FACTORS, SIZES)
 def test_there_and_back_costs_nothing(one: float, two: float, N: float) -> None:
     """Costs are ratios of losses: one way multiplied by the other way is 1, and the interval turns around."""
-    there, back = depth_cost(one, two, N), depth_cost(two, one, N)
-    for a, b in ((there.value, back.value), (there.low, back.high), (there.high, back.low)):
+    there, back = cost(one, two, N), cost(two, one, N)
+    (low, high), (back_low, back_high) = limits(there), limits(back)
+    for a, b in ((there.value, back.value), (low, back_high), (high, back_low)):
         assert (1 + a / 100) * (1 + b / 100) == pytest.approx(1, rel=1e-9)
 
 
-@given(DEPTHS, DEPTHS, DEPTHS, SIZES)
+@given(FACTORS, FACTORS, FACTORS, SIZES)
 def test_costs_add_up_along_the_way(one: float, two: float, three: float, N: float) -> None:
-    steps = (1 + depth_cost(one, two, N).value / 100) * (1 + depth_cost(two, three, N).value / 100)
-    assert steps == pytest.approx(1 + depth_cost(one, three, N).value / 100, rel=1e-9)
+    steps = (1 + cost(one, two, N).value / 100) * (1 + cost(two, three, N).value / 100)
+    assert steps == pytest.approx(1 + cost(one, three, N).value / 100, rel=1e-9)
 
 
-@given(SIZES, st.floats(1.01, 8), st.floats(1.01, 2), st.sampled_from([1, -1]))
+@given(SIZES, st.floats(1.01, 2), st.floats(1.01, 2), st.sampled_from([1, -1]))
 def test_the_interval_widens_with_the_distance_from_the_laws_depth(
     N: float, far: float, more: float, side: int
 ) -> None:
-    L = law_depth(N)
-    near, further = (depth_cost(L * factor**side, L, N) for factor in (far, far * more))
+    near, further = (cost(factor**side, 1, N) for factor in (far, far * more))
 
-    def log_width(cost: object) -> float:
-        return math.log1p(cost.high / 100) - math.log1p(cost.low / 100)  # type: ignore[attr-defined]
+    def log_width(found: Interval) -> float:
+        low, high = limits(found)
+        return math.log1p(high / 100) - math.log1p(low / 100)
 
     assert log_width(further) > log_width(near)
-    assert near.low is not None
-    assert near.high is not None
-    assert near.low < near.value < near.high
+    assert limits(near)[0] < near.value < limits(near)[1]
+
+
+@given(SIZES, st.sampled_from([0.01, 0.09, 7.2, 100]), FACTORS)
+def test_far_beyond_the_data_it_says_nothing(N: float, far: float, factor: float) -> None:
+    """Twice the measured range is still quoted."""
+    L = law_depth(N)
+    assert depth_cost(far * L, factor * L, N) is None
+    assert depth_cost(factor * L, far * L, N) is None
 
 
 @pytest.mark.parametrize("factor", [0.25, 0.5, 2, 4])
 def test_the_value_and_its_interval_follow_from_the_derived_numbers(factor: float) -> None:
     ridge, x = DERIVED["ridge"], math.log(factor)
-    N = 1.3e9
-    L = law_depth(N)
-    cost = depth_cost(factor * L, L, N)
+    found = cost(factor, 1, 1.3e9)
     value = ridge["b1"] * x + ridge["b2"] * x * x
-    assert cost.value == pytest.approx(100 * (math.exp(value) - 1), rel=1e-12)
+    assert found.value == pytest.approx(100 * (math.exp(value) - 1), rel=1e-12)
     direction = np.array([x, x * x])
     error = 1.959964 * math.sqrt(direction @ np.array(ridge["covariance"]) @ direction)
-    assert cost.low == pytest.approx(100 * (math.exp(value - error) - 1), rel=1e-9)
-    assert cost.high == pytest.approx(100 * (math.exp(value + error) - 1), rel=1e-9)
+    assert found.low == pytest.approx(100 * (math.exp(value - error) - 1), rel=1e-9)
+    assert found.high == pytest.approx(100 * (math.exp(value + error) - 1), rel=1e-9)
     # The derivation asked the same question by 200,000 draws.
     drawn = ridge["cost_percent_from_law_depth"][f"times_{factor:g}"]
-    assert cost.value == pytest.approx(drawn["estimate"], rel=1e-4)
-    assert [cost.low, cost.high] == pytest.approx(drawn["interval95"], abs=0.03)
+    assert found.value == pytest.approx(drawn["estimate"], rel=1e-4)
+    assert [found.low, found.high] == pytest.approx(drawn["interval95"], abs=0.03)
 
 
 def test_a_factor_two_costs_about_four_tenths_of_a_percent_and_four_about_1_7() -> None:
     """laws.md's arithmetic, from the bowl's own minimum."""
-    N = 1e9
-    best = law_depth(N) * DERIVED["ridge"]["minimum_depth_over_law"]["estimate"]
-    two, four = (np.mean([depth_cost(best * f, best, N).value, depth_cost(best / f, best, N).value]) for f in (2, 4))
+    best = DERIVED["ridge"]["minimum_depth_over_law"]["estimate"]
+    two, four = (np.mean([cost(best * f, best, 1e9).value, cost(best / f, best, 1e9).value]) for f in (2, 4))
     assert two == pytest.approx(0.4, abs=0.1)
     assert four == pytest.approx(1.7, abs=0.25)
 
@@ -91,9 +114,19 @@ def test_the_bowls_minimum_is_near_the_laws_depth() -> None:
     """Between 0.67 and 1.05 of it, says laws.md; no depth costs less than the minimum."""
     minimum = DERIVED["ridge"]["minimum_depth_over_law"]["estimate"]
     assert 0.67 < minimum < 1.05
-    N = 1e9
-    best = law_depth(N) * minimum
-    assert all(depth_cost(best * f, best, N).value >= 0 for f in np.geomspace(0.1, 10, 101))
+    assert all(cost(minimum * f, minimum, 1e9).value >= 0 for f in np.geomspace(0.2, 4, 101))
+
+
+@given(SIZES)
+def test_the_measured_optimum_is_where_the_bowl_has_its_minimum(N: float) -> None:
+    best, ridge = measured_optimum(N), DERIVED["ridge"]
+    assert best.value == pytest.approx(law_depth(N) * math.exp(-ridge["b1"] / (2 * ridge["b2"])), rel=1e-5)
+    low, high = limits(best)
+    assert low < best.value < high
+    for nearby in (0.98, 1.02):
+        found = depth_cost(best.value * nearby, best.value, N)
+        assert found is not None
+        assert found.value > 0
 
 
 def test_beyond_the_runs_it_says_so() -> None:
@@ -108,13 +141,13 @@ def test_beyond_the_runs_it_says_so() -> None:
         assert outside_the_data(law_depth(N), N) == "measured from 23M to 1.8B block parameters only"
 
 
-@given(DEPTHS, DEPTHS)
+@given(st.floats(1, 300), st.floats(1, 300))
 def test_step_time_is_one_against_itself_and_turns_around(one: float, two: float) -> None:
     assert step_time_ratio(one, one).value == 1
     there, back = step_time_ratio(one, two), step_time_ratio(two, one)
     assert there.value * back.value == pytest.approx(1)
-    assert there.low * back.high == pytest.approx(1)  # type: ignore[operator]
-    assert there.low <= there.value <= there.high  # type: ignore[operator]
+    assert limits(there)[0] * limits(back)[1] == pytest.approx(1)
+    assert limits(there)[0] <= there.value <= limits(there)[1]
 
 
 def test_twice_as_deep_is_a_quarter_slower() -> None:

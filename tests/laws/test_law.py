@@ -268,3 +268,24 @@ def test_equal_laws_stay_equal_after_use() -> None:
     GEMSTONES.depth(1e9)
     assert copy == GEMSTONES
     assert len({copy, GEMSTONES}) == 1
+
+
+def test_a_law_says_where_it_is_extrapolated() -> None:
+    for law in published_laws().values():
+        if law.fitted_block_params is None:
+            assert not law.is_extrapolated(1)
+            continue
+        small, large = law.fitted_block_params
+        assert 1e3 < small < large < 1e13, law.name
+        for N in (small, math.sqrt(small * large), large):
+            assert not law.is_extrapolated(N), law.name
+            assert "extrapolated" not in law.opinion(round(N), 50_304).words, law.name
+        for N in (small * 0.9, large * 1.1):
+            assert law.is_extrapolated(N), law.name
+            assert "(extrapolated: fitted on" in law.opinion(round(N), 50_304).words, law.name
+
+
+def test_levine_was_fitted_from_6_to_48_layers_on_the_transition() -> None:
+    assert LEVINE.fitted_block_params is not None
+    small, large = (12 * L * float(LEVINE.width(L)[0]) ** 2 for L in (6, 48))
+    assert LEVINE.fitted_block_params == pytest.approx((small, large), rel=0.01)

@@ -392,7 +392,7 @@ def test_a_config_of_nothing_but_junk_gives_a_shape_or_a_sentence(config: dict[s
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("depth", [10**5, 10**5 + 1, 10**9, 10**9 + 1, 10**18])
+@pytest.mark.parametrize("depth", [10**5, 10**5 + 1, 5 * 10**6, 10**9, 10**9 + 1, 10**18])
 def test_a_huge_depth_neither_takes_memory_nor_time(family: str, depth: int) -> None:
     """Families whose layers differ are read layer by layer, up to 100,000 of them."""
     key = FAMILIES[family].keys["depth"]
@@ -414,6 +414,12 @@ def test_a_huge_depth_neither_takes_memory_nor_time(family: str, depth: int) -> 
         tracemalloc.stop()
     assert peak < 30e6
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("layers", [[[0]], [{}], ["0"], [0.0], [None], "0", {"0": 1}, 3])
+def test_layers_that_are_no_numbers_are_refused(layers: Any) -> None:
+    with pytest.raises(DeepwideError, match="mlp_only_layers must be a list of layer numbers"):
+        read_config(REAL["qwen3_moe"] | {"mlp_only_layers": layers})
 
 
 def test_writing_a_deep_config_takes_time_linear_in_its_depth() -> None:
