@@ -21,6 +21,7 @@ from deepwide.shape.style import Style
 BudgetKind = Literal["block", "total", "flops", "memory"]
 KINDS = ("block", "total", "flops", "memory")
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
+TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
 Floats = NDArray[np.float64]
 
 
@@ -122,7 +123,9 @@ def plan_many(
     optimum = find_optimum(look, depth_law(law), budget, amounts)
     over = at_most or kind == "memory"
     rounded = round_shapes(look, amounts, optimum.depth.value, optimum.width, budget.measure, never_over=over)
-    params = count(as_grid(look, rounded))
+    grid = as_grid(look, rounded)
+    refuse_far_misses(rounded, budget.measure(grid), amounts)
+    params = count(grid)
     sizes = (np.asarray(params.block), np.asarray(params.total))
     return PlanTable(amounts, *optimum.depth, optimum.width, *rounded, *sizes)
 
@@ -138,6 +141,17 @@ def make_style(fields: dict[str, Any]) -> Style:
 def as_grid(style: Style, rounded: Rounded) -> Shape:
     """Rounded shapes as arrays, for counting."""
     return style.grid(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width)
+
+
+def refuse_far_misses(rounded: Rounded, reached: ArrayLike, amounts: Floats) -> None:
+    """Where constraints leave no shape near the budget, say so instead of recommending one."""
+    far = np.flatnonzero(np.abs(np.log(np.asarray(reached, dtype=float) / amounts)) > math.log(TOO_FAR))
+    if far.size:
+        depth, width = rounded.depth[far[0]], rounded.width[far[0]]
+        raise DeepwideError(
+            f"the nearest shape that divides as asked, {depth} × {width}, misses the budget by more than a factor "
+            f"{TOO_FAR}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim."
+        )
 
 
 def find_optimum(

@@ -19,13 +19,19 @@ from deepwide.laws import (
     published_laws,
     step_time_ratio,
 )
-from deepwide.planning.budget import Budget, BudgetKind, find_optimum, make_style, width_of_blocks
+from deepwide.planning.budget import (
+    Budget,
+    BudgetKind,
+    find_optimum,
+    make_style,
+    refuse_far_misses,
+    width_of_blocks,
+)
 from deepwide.quantities import show_count
 from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
 from deepwide.shape.rounding import round_shapes
 from deepwide.shape.style import Style
 
-TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 BANDWIDTH_BYTES = 3.35e12  # of one H100, per second
@@ -136,6 +142,8 @@ def plan(
     )
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
+    if not (0 < bandwidth_bytes < math.inf and 0 <= layer_seconds < math.inf):
+        raise DeepwideError("the bandwidth must be above 0 bytes a second, and a layer's time not below 0 seconds.")
     amounts = np.array([limit.amount])
     optimum = find_optimum(look, chosen, limit, amounts, depth, width)
     rounded = round_shapes(
@@ -150,11 +158,7 @@ def plan(
     )
     shape = look.shape(*(int(values[0]) for values in rounded))
     reached = float(limit.measure(shape))
-    if abs(math.log(reached / limit.amount)) > math.log(TOO_FAR):
-        raise DeepwideError(
-            f"the nearest shape that divides as asked, {shape.depth} × {shape.width}, misses the budget by more than "
-            f"a factor {TOO_FAR}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim."
-        )
+    refuse_far_misses(rounded, [reached], amounts)
     params = shape.params
     fixed = "depth" if depth is not None else "width" if width is not None else None
     # At a fixed depth or width the law speaks about the size that came out; otherwise about the optimum.
@@ -189,7 +193,9 @@ def plan(
         cache_bytes_per_token=inference.cache_bytes_per_token,
         candidates=candidates,
         opinions=[
-            other.opinion(params.block, shape.vocab) for other in {chosen.name: chosen, **published_laws()}.values()
+            # A fitted law may bear the name of a published one.
+            other.opinion(params.block, shape.vocab)
+            for other in (chosen, *(law for law in published_laws().values() if law != chosen))
         ],
         nearest=_nearest(chosen, shape),
         reason=_reason(chosen, shape, law_depth, candidates, fixed),

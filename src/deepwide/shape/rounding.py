@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepwide.errors import DeepwideError
+from deepwide.shape.shape import LARGEST
 from deepwide.shape.style import Measure, Numbers, Style
 
 Integers = NDArray[np.int64]
@@ -62,6 +63,8 @@ def round_shapes(
             if not len(rows):
                 continue
             step = math.lcm(head_dim * style.heads_share, style.width_multiple or 1)
+            if step > LARGEST:
+                continue
             W = _widths(width[rows], step, fixed_width)[..., None]
             target, usual_depth = wanted[rows, None, None], nearest[rows, None, None]
             D = np.broadcast_to(usual_depth, W.shape)
@@ -80,7 +83,8 @@ def round_shapes(
             score += np.where(W >= 512, ODD_HEADS * odd, 0)
             score[W % step != 0] = np.inf
             if never_over:
-                score[reached > target] = np.inf
+                # Floats count to 2^53 exactly; beyond, stay clear of their rounding.
+                score[reached > np.where(target < 2.0**53, target, target * (1 - 1e-15))] = np.inf
             flat = score.reshape(len(rows), -1)
             pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
             better = flat[pick] < best_score[rows]
@@ -96,17 +100,22 @@ def _feed_forward(
     style: Style, D: Integers, W: Integers, head_dim: int, target: Numbers, measure: Measure, never_over: bool
 ) -> tuple[Integers, Integers, Numbers]:
     """The feed-forward width that meets the target, the usual one, and what is reached; the measure is affine in it."""
+
+    def measured(F: Integers) -> Numbers:
+        # In floats: FLOPs of large shapes, and sizes of those that huge multiples force, pass 64-bit integers.
+        return np.asarray(measure(style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float))))
+
     usual = np.asarray(style.usual_ff_width(W))
-    reached = np.asarray(measure(style.grid(D, W, head_dim, usual)), dtype=float)
+    reached = measured(usual)
     if not style.ff_is_free:
         return usual, usual, reached
     unit = style.ff_multiple(W)
-    each = np.asarray(measure(style.grid(D, W, head_dim, usual + unit)), dtype=float) - reached
+    each = measured(usual + unit) - reached
     more = (target - reached) / each
     narrow, wide = (np.rint(usual * factor / unit) for factor in FF_STRETCH)
     F = np.clip(usual / unit + (np.floor(more) if never_over else np.rint(more)), np.maximum(1, narrow), wide)
     F = F.astype(np.int64) * unit
-    return F, usual, np.asarray(measure(style.grid(D, W, head_dim, F)), dtype=float)
+    return F, usual, measured(F)
 
 
 def _widths(width: Numbers, step: int, fixed: bool) -> Integers:

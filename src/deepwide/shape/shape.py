@@ -163,7 +163,7 @@ def explain(error: ValidationError, model: type[BaseModel]) -> str:
     what = first["msg"].removeprefix("Value error, ")
     what = what[0].lower() + what[1:].removesuffix(".")
     got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"
-    return f"{where + ': ' if where else ''}{what}{got}."
+    return f"{where + ': ' if where else ''}{what}{got}".removesuffix("?") + ("?" if what.endswith("?") else ".")
 
 
 def _is_positive(value: Any) -> TypeGuard[int]:

@@ -6,6 +6,7 @@ are arrays inside a Shape that is never shown to anyone; `Style.shape` makes the
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,20 +114,23 @@ class Style(Part):
 
     def depth_for(self, width: Any, amount: Any, measure: Measure, head_dim: Any = 64) -> Numbers:
         """The real-valued depth at which `measure`, affine in depth, reaches `amount`."""
-        one, two = (np.asarray(measure(self.grid(L, width, head_dim)), dtype=float) for L in (1, 2))
+        # Counted in floats: FLOPs of a wide layer over a long context pass the largest 64-bit integer.
+        ff_width = np.asarray(self.usual_ff_width(width), dtype=float)
+        width = np.asarray(width, dtype=float)
+        one, two = (np.asarray(measure(self.grid(L, width, head_dim, ff_width))) for L in (1.0, 2.0))
         return np.asarray((np.asarray(amount, dtype=float) - one) / (two - one) + 1)
 
     @property
     def _template(self) -> Shape:
-        # Built once per style; pydantic's frozen models may still hold private state.
-        cached: Shape | None = self.__dict__.get("_made")
-        if cached is None:
-            family = family_named(self.family)
-            tied = family.defaults["tie_word_embeddings"] if self.tied is None else self.tied
-            fields = family.fixed | {"vocab": self.vocab, "context": self.context, "tied": tied}
-            cached = Shape.of(depth=1, width=64, **fields)
-            self.__dict__["_made"] = cached
-        return cached
+        return _template(self.family, self.vocab, self.context, self.tied)
+
+
+@lru_cache(maxsize=64)
+def _template(name: str, vocab: int, context: int, tied: bool | None) -> Shape:
+    family = family_named(name)
+    if tied is None:
+        tied = family.defaults["tie_word_embeddings"]
+    return Shape.of(depth=1, width=64, vocab=vocab, context=context, tied=tied, **family.fixed)
 
 
 def _is_real(width: Any) -> bool:
