@@ -96,6 +96,8 @@ class Style(Part):
 
     def usual_ff_width(self, width: Any) -> Any:
         """The family's feed-forward width: 4 × width if plain, 8/3 × width if gated, or the ratio that was given."""
+        if self.ff_ratio is None and self.ff == "plain":
+            return 4 * width  # to the number: BLOOM cannot have another
         ratio = self.ff_ratio or (8 / 3 if self.ff == "gated" else 4)
         if _is_real(width):
             return ratio * width
