@@ -1,1 +1,28 @@
 """Separation rank: its bounds, its exact count and its exact measurement."""
+
+from deepwide.separation.bounds import bounds, log3_count, match, widen
+from deepwide.separation.case import Case
+from deepwide.separation.certificate import certificate, verify
+from deepwide.separation.count import count, total
+from deepwide.separation.epsilon import softmax_transformer, spectrum
+from deepwide.separation.field import rank
+from deepwide.separation.measure import Measurement, confirm, estimate, measure
+
+__all__ = [
+    "Case",
+    "Measurement",
+    "bounds",
+    "certificate",
+    "confirm",
+    "count",
+    "estimate",
+    "log3_count",
+    "match",
+    "measure",
+    "rank",
+    "softmax_transformer",
+    "spectrum",
+    "total",
+    "verify",
+    "widen",
+]

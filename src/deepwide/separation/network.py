@@ -29,7 +29,7 @@ def stream(name: str, shape: tuple[int, ...], prime: int) -> Matrix:
     """Residues drawn from SHAKE-256 of a name: the same on every machine and version, for ever.
 
     >>> stream("weights/0", (3,), 101)
-    array([-40.,  22.,   4.])
+    array([ 39., -14.,  -5.])
     """
     size = int(np.prod(shape))
     raw = np.frombuffer(hashlib.shake_256(name.encode()).digest(8 * size), dtype="<u8")
@@ -100,7 +100,7 @@ def load_network(
     Each is a d×d matrix as torch's Linear keeps it (out, in), heads one after another. Floats are taken
     at their exact value n·2^e, so the answer is about the very network in the file.
     """
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     depth = len({name.split(".")[0] for name in arrays if "." in name})
     wanted = [f"{layer}.{name}" for layer in range(depth) for name in _NAMES]
     for name in wanted:
@@ -130,7 +130,8 @@ def load_network(
     return Network(query, key, value, output, ends, prime, residual, causal)
 
 
-def _read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+    """Named arrays from .npz or .safetensors; anything else gets a sentence."""
     if not path.is_file():
         raise DeepwideError(f"There is no file {path}; weights are 'random', 'identity' or an .npz or .safetensors file.")
     try:
