@@ -1,12 +1,12 @@
 """Separation rank: its bounds, its exact count and its exact measurement."""
 
-from deepwide.separation.bounds import bounds, log3_count, match, widen
+from deepwide.separation.theorems import bounds, log3_count, match, widen
 from deepwide.separation.case import Case
-from deepwide.separation.certificate import certificate, verify
-from deepwide.separation.count import count, total
+from deepwide.separation.certificates import certificate, verify
+from deepwide.separation.counting import count, total
 from deepwide.separation.epsilon import softmax_transformer, spectrum
 from deepwide.separation.field import rank
-from deepwide.separation.measure import Measurement, confirm, estimate, measure
+from deepwide.separation.measurement import Measurement, confirm, estimate, measure
 
 __all__ = [
     "Case",

@@ -6,7 +6,7 @@ from math import comb
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.count import check_shape, degree, side_with_output, side_without_output
+from deepwide.separation.counting import check_shape, degree, side_with_output, side_without_output
 from deepwide.separation.network import Network, identity_network, load_network, random_network
 
 

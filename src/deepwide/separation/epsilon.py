@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.count import check_shape
+from deepwide.separation.counting import check_shape
 from deepwide.separation.network import read_arrays
 
 Array = npt.NDArray[np.float64]

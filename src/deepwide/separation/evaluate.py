@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepwide.separation.case import Case
-from deepwide.separation.count import degree
+from deepwide.separation.counting import degree
 from deepwide.separation.field import Matrix, reduce
 from deepwide.separation.network import Network, direct, gram, stream, times, word
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.separation.count import check_shape
+from deepwide.separation.counting import check_shape
 from deepwide.separation.field import Matrix, balanced, reduce
 
 _NAMES = ("query", "key", "value", "output")
@@ -128,6 +128,14 @@ def load_network(
     output = output.reshape(depth, width, heads, width // heads).transpose(0, 2, 1, 3)
     ends = exact_residues(readout, prime, f"'readout' in {path}")
     return Network(query, key, value, output, ends, prime, residual, causal)
+
+
+def file_shape(path: Path) -> tuple[int, int]:
+    """The depth and width of the weights in a file, from its names and its first query matrix."""
+    arrays = read_arrays(path)
+    if "0.query" not in arrays or arrays["0.query"].ndim != 2:
+        raise DeepwideError(f"{path} has no matrix '0.query'; it holds {_list(arrays)}.")
+    return len({name.split(".")[0] for name in arrays if "." in name}), arrays["0.query"].shape[1]
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:

@@ -22,7 +22,7 @@ from deepwide.errors import DeepwideError
 from deepwide.quantities import show_bytes
 from deepwide.separation import field
 from deepwide.separation.case import Case
-from deepwide.separation.count import degree
+from deepwide.separation.counting import degree
 from deepwide.separation.evaluate import Evaluator, Points, evaluator
 from deepwide.separation.field import PRIME, SECOND_PRIME, Matrix, check_prime, flint_rank, rank_in_place
 
@@ -32,7 +32,7 @@ _TILE_ROWS, _TILE_COLUMNS = 64, 512
 _FLOPS, _STEP_SECONDS, _FLINT_SECONDS = 4e10, 2.2e-10, 6e-10
 
 
-class AboveTheCount(RuntimeError):
+class AboveTheCountError(DeepwideError):
     """A measured rank above its dimension bound: a bug, here or in the theory."""
 
 
@@ -169,7 +169,7 @@ def measure(
                 ranks[k] = rank_in_place(block, prime, lambda x, s=cost: report(x * s))
             done += cost
             if ranks[k] > bounds[k]:
-                raise AboveTheCount(
+                raise AboveTheCountError(
                     f"Block {k} of {case} measured {ranks[k]}, above its dimension bound {bounds[k]}, modulo "
                     f"{prime}: this is a bug, please report it."
                 )

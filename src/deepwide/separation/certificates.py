@@ -17,7 +17,7 @@ from deepwide import __version__
 from deepwide.errors import DeepwideError
 from deepwide.separation.case import Case
 from deepwide.separation.evaluate import Points
-from deepwide.separation.measure import Measurement, Progress, block_sizes, measure
+from deepwide.separation.measurement import Measurement, Progress, block_sizes, measure
 
 FORMAT = "deepwide separation rank 1"
 

@@ -11,7 +11,7 @@ from typing import Literal
 from flint import arb, ctx
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.count import check_shape, degree
+from deepwide.separation.counting import check_shape, degree
 
 Regime = Literal["below", "at", "above"]
 _DEEPEST, _WIDEST = 2000, 10**18
@@ -211,7 +211,7 @@ def log3_multiset(n: int, k: int) -> arb:
 
 
 def log3_count(depth: int, width: int) -> arb:
-    """log_3 of the exact count, without listing blocks; see `count.total` for the two halves.
+    """log_3 of the exact count, without listing blocks; see `counting.total` for the two halves.
 
     The crossing k* is found by bisection to 1 part in 2^80. At the crossing the two halves trade one
     for one, and the sum is the least of all covers (docs/theory.md), so stopping short of it costs
