@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from flint import arb
 
 Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite).")
+    Path | None,
+    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite)."),
 ]
 
 _BOUNDS_EXAMPLE = """
@@ -26,7 +27,8 @@ def bounds(
     width: Annotated[int, typer.Option(help="Model width, d.")],
     heads: Annotated[int, typer.Option(help="Attention heads, H.")] = 1,
     match: Annotated[
-        int | None, typer.Option(metavar="DEPTH", help="Corollary 1: how wide must a network of this depth be?")
+        int | None,
+        typer.Option(metavar="DEPTH", help="Corollary 1: how wide must a network of this depth be?"),
     ] = None,
     plot: Plot = None,
     measured: Annotated[
@@ -100,7 +102,9 @@ def _bounds_notes(found: Any, count: "arb") -> list[str]:
     elif not found.lower > 0:
         notes.append("The lower bound says nothing here: every rank is at least 1.")
     if found.regime == "above":
-        notes.append("Theorem 2's constant c2 is garbled in the text to hand; see docs/theory.md for the reading used.")
+        notes.append(
+            "Theorem 2's constant c2 is garbled in the text to hand; see docs/theory.md for the reading used."
+        )
         if found.upper is not None and count > found.upper:
             notes.append(
                 "Open question: the count passes Theorem 2's printed upper bound. Either the count stops being "
@@ -133,9 +137,16 @@ def _show_bounds(answer: dict[str, Any], why: str, match: int | None) -> None:
         table = Table("lower bound", "log_3", "width", box=None, pad_edge=False)
         for row in answer["match"]:
             width = row["width"]
-            table.add_row(row["formula"], f"{row['lower_log3']:.6g}", f"{width:.3g}" if isinstance(width, float) else width)
+            table.add_row(
+                row["formula"],
+                f"{row['lower_log3']:.6g}",
+                f"{width:.3g}" if isinstance(width, float) else width,
+            )
         out.print(table)
-        out.print("The paper's 2·10^17 and 2·10^5 (d = 1000, H = 16, L = 6) follow from the second form.", style="dim")
+        out.print(
+            "The paper's 2·10^17 and 2·10^5 (d = 1000, H = 16, L = 6) follow from the second form.",
+            style="dim",
+        )
     wider = answer["corollary_2"]
     if wider:
         out.print(
@@ -162,7 +173,8 @@ def rank(
     width: Annotated[str | None, typer.Option(metavar="d", help="Model width: 3, 2..6 or 2,4.")] = None,
     heads: Annotated[str, typer.Option(metavar="H", help="Attention heads: 1, 1..4 or 1,2.")] = "1",
     positions: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Positions on the output's side and the other; default the width.")
+        str | None,
+        typer.Option(metavar="A,B", help="Positions on the output's side and the other; default the width."),
     ] = None,
     partition: Annotated[
         str | None, typer.Option(metavar="SIDES", help="The side of each position in order, such as ABBA.")
@@ -185,12 +197,14 @@ def rank(
     confirm: Annotated[
         bool | None,
         typer.Option(
-            "--confirm/--no-confirm", help="Again with a second prime and by FLINT; default: if it takes under a minute."
+            "--confirm/--no-confirm",
+            help="Again with a second prime and by FLINT; default: if it takes under a minute.",
         ),
     ] = None,
     memory: Annotated[str | None, typer.Option(help="How much memory may be used, such as 8GB.")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="PLACE", help="Certificates: a folder, or a .json file for one case.")
+        Path | None,
+        typer.Option(metavar="PLACE", help="Certificates: a folder, or a .json file for one case."),
     ] = None,
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check a certificate again, independently.")
@@ -198,7 +212,9 @@ def rank(
     softmax: Annotated[
         bool, typer.Option(help="A real softmax transformer instead: numerical ε-rank, no proof.")
     ] = False,
-    epsilon: Annotated[str, typer.Option(help="With --softmax: count singular values above these.")] = "1e-3,1e-6",
+    epsilon: Annotated[
+        str, typer.Option(help="With --softmax: count singular values above these.")
+    ] = "1e-3,1e-6",
     points: Annotated[int, typer.Option(help="With --softmax: points on each side of the grid.")] = 200,
     plot: Plot = None,
     json: Json = False,

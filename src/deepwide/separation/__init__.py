@@ -1,12 +1,12 @@
 """Separation rank: its bounds, its exact count and its exact measurement."""
 
-from deepwide.separation.theorems import bounds, log3_count, match, widen
 from deepwide.separation.case import Case
 from deepwide.separation.certificates import certificate, verify
 from deepwide.separation.counting import count, total
 from deepwide.separation.epsilon import softmax_transformer, spectrum
 from deepwide.separation.field import rank
 from deepwide.separation.measurement import Measurement, confirm, estimate, measure
+from deepwide.separation.theorems import bounds, log3_count, match, widen
 
 __all__ = [
     "Case",

@@ -6,7 +6,7 @@ from math import comb
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.counting import check_shape, degree, side_with_output, side_without_output
+from deepwide.separation.counting import check_shape, count, degree, side_with_output, side_without_output
 from deepwide.separation.network import Network, identity_network, load_network, random_network
 
 
@@ -28,13 +28,15 @@ class Case:
         check_shape(self.depth, self.width, self.heads)
         sides = self.sides.upper() or "B" * self.width + "A" * self.width
         if set(sides) - set("AB"):
-            raise DeepwideError(f"The partition {self.sides!r} must name a side, A or B, for each position: AABB.")
+            raise DeepwideError(
+                f"The partition {self.sides!r} must name a side for each position, such as AABB."
+            )
         at = self.at + len(sides) if self.at < 0 else self.at
         if not 0 <= at < len(sides):
-            raise DeepwideError(f"Position {self.at} is not there: the {len(sides)} positions are 0 to {len(sides) - 1}.")
+            raise DeepwideError(f"Position {self.at} is not there: the positions are 0 to {len(sides) - 1}.")
         if self.depth > 9:
             raise DeepwideError(
-                f"Depth {self.depth} cannot be measured: it has {degree(self.depth)} blocks; depths up to about 5 can."
+                f"Depth {self.depth} cannot be measured: it has {degree(self.depth)} blocks; try at most 5."
             )
         if sides[at] == "B":
             sides = sides.translate(str.maketrans("AB", "BA"))
@@ -99,14 +101,17 @@ class Case:
     @cached_property
     def block_bounds(self) -> tuple[int, ...]:
         """The dimension bound of each block; meaningful when graded."""
-        a, b = self.dimensions
-        return tuple(min(x, y) for x, y in zip(b, reversed(a), strict=True))
+        a, b = self.sides.count("A"), self.sides.count("B")
+        if not self.causal and b:
+            return count(self.depth, self.width, self.heads, (a, b)).blocks
+        by_a, by_b = self.dimensions
+        return tuple(min(x, y) for x, y in zip(by_b, reversed(by_a), strict=True))
 
     @cached_property
     def bound(self) -> int:
         """The dimension bound of the whole.
 
-        Without grading the parts (n, k) with n + k ≤ C fill a staircase, and a matrix that is zero
+        Without grading the parts of degree (n, k) with n + k ≤ C fill a staircase, and a matrix that is zero
         outside it has rank at most that of any cover by k₀ columns and the rows they leave over.
         """
         if self.graded:

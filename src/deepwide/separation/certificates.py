@@ -94,7 +94,7 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DeepwideError(f"{path} is not a certificate of this program: its format is not '{FORMAT}'.")
     if content.get("sha256") != _seal(content):
-        raise DeepwideError(f"{path} was changed after it was written: its seal (sha256) does not fit its content.")
+        raise DeepwideError(f"{path} was changed after it was written: its sha256 does not fit its content.")
     return content
 
 
@@ -120,7 +120,8 @@ def verify(path: Path, *, memory: int | None = None, progress: Progress | None =
         raise DeepwideError(f"{case.weights} is not the file the certificate {path} was made from.")
     sizes = block_sizes(case, full_grid)
     _same(path, "number of sample points", content["points"], list(sizes))
-    _same(path, "hash of the sample points", content["points_sha256"], Points.draw(case, max(sizes), prime).digest())
+    digest = Points.draw(case, max(sizes), prime).digest()
+    _same(path, "hash of the sample points", content["points_sha256"], digest)
     again = measure(case, prime, full_grid=full_grid, independent=True, memory=memory, progress=progress)
     _same(path, "ranks", content["blocks"], list(again.blocks))
     _same(path, "bounds", content["block_bounds"], list(again.bounds))
@@ -136,7 +137,7 @@ def verify(path: Path, *, memory: int | None = None, progress: Progress | None =
 
 def _same(path: Path, what: str, said: object, found: object) -> None:
     if said != found:
-        raise DeepwideError(f"{path} does not hold: its {what} {_short(said)}, but found anew {_short(found)}.")
+        raise DeepwideError(f"{path} does not hold: its {what}: {_short(said)}; found anew: {_short(found)}.")
 
 
 def _short(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The exact count: how large the separation rank can be by dimension alone, for one head.
+"""The exact count: how large the separation rank can be by dimension alone.
 
 Write y for the output at a position of side A, S_A and S_B for the Gram matrices of the two sides,
 C = (3^L − 1)/2. The part of y of degree k in S_B lies in (functions of side A) ⊗ (functions of side B),
@@ -11,18 +11,24 @@ so its rank is at most the smaller of the two dimensions:
 
 With m < d positions on a side S has rank ≤ m and fewer polynomials differ on it: by the (GL_d, O_m)
 duality they are the sum over partitions λ of k with at most m parts of the GL_d representations with
-highest weight 2λ, and on side A those with exactly one odd part (docs/theory.md has the proof). That
-the bound is met is measured, not proved.
+highest weight 2λ, and on side A those with exactly one odd part.
+
+With H heads the first layer sees S only through the H matrices V_h S K_hᵀ, r = min(D, d²/H) linear
+forms, and every monomial of y has at most C' = (3^(L−1) − 1)/2 factors that are not among them. That
+cuts the functions down by how many such factors they hold, and `head_blocks` counts what is left.
+
+docs/theory.md has the proofs. That the bounds are met is measured, not proved.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from math import comb, prod
 
 from deepwide.errors import DeepwideError
 
-_MOST_DIGITS = 100_000  # exact integers longer than this are answered by their logarithm
+_DEEPEST_LISTED = 8
 _MOST_PARTITIONS = 2_000_000
 
 
@@ -85,7 +91,8 @@ def side_without_output(width: int, positions: int, k: int) -> int:
     if positions >= width:
         return multiset(width * (width + 1) // 2, k)
     _affordable(k, positions)
-    return sum(schur_dimension(tuple(2 * part for part in shape), width) for shape in partitions(k, positions))
+    shapes = partitions(k, positions)
+    return sum(schur_dimension(tuple(2 * part for part in shape), width) for shape in shapes)
 
 
 @cache
@@ -115,20 +122,53 @@ def _affordable(k: int, positions: int) -> None:
         estimate *= (k + part * (part + 1) / 2) / (part * (part + 1))
     if estimate > _MOST_PARTITIONS:
         raise DeepwideError(
-            f"Counting with {positions} positions on a side needs about {estimate:.1g} partitions of {k} for one "
-            "block, too many to list; with at least as many positions as the width there is a closed form, "
-            "and so there is with one position."
-            if positions > 1
-            else f"Degree {k} is too large."
+            f"Counting with {positions} positions on a side needs about {estimate:.1g} partitions of {k}, "
+            "too many to list; with at least as many positions as the width there is a closed form."
         )
+
+
+def head_forms(width: int, heads: int) -> int:
+    """r: how many linear forms of S the attention scores of one layer can hold.
+
+    >>> head_forms(4, 1), head_forms(4, 2), head_forms(4, 4)
+    (10, 8, 4)
+    """
+    return min(width * (width + 1) // 2, width * width // heads)
+
+
+def head_blocks(depth: int, width: int, heads: int) -> tuple[int, ...]:
+    """The blocks with enough positions and any number of heads.
+
+    Split the D coordinates of S into r seen by the first layer's heads and u = D − r others. A term has
+    i of the others on side B and j on side A, i + j ≤ C'. Covering that staircase by the columns i < t
+    and the rows j ≤ C' − t bounds the rank, for every t.
+
+    >>> head_blocks(2, 3, 1), head_blocks(2, 3, 3), sum(head_blocks(3, 2, 2))
+    ((1, 6, 21, 18, 3), (1, 6, 15, 18, 3), 215)
+    """
+    c, most = degree(depth), degree(depth - 1)
+    r = head_forms(width, heads)
+    others = width * (width + 1) // 2 - r
+    seen = [multiset(r, k) for k in range(c + 1)]
+    unseen = [multiset(others, i) if others else int(i == 0) for i in range(most + 1)]
+
+    def by_unseen(n: int) -> list[int]:  # how many monomials of degree n hold fewer than 0, 1, … others
+        held = [unseen[i] * seen[n - i] if i <= n else 0 for i in range(most + 1)]
+        return list(accumulate(held, initial=0))
+
+    sums = [by_unseen(n) for n in range(c + 1)]
+    return tuple(
+        min(b + width * a for b, a in zip(sums[k], reversed(sums[c - k]), strict=True)) for k in range(c + 1)
+    )
 
 
 @dataclass(frozen=True)
 class Count:
-    """Blocks of the dimension bound and their sum, the largest separation rank one head can have."""
+    """Blocks of the dimension bound; their sum is the largest separation rank the network can have."""
 
     depth: int
     width: int
+    heads: int
     positions: tuple[int, int]
     blocks: tuple[int, ...]
 
@@ -150,34 +190,35 @@ def check_shape(depth: int, width: int, heads: int = 1) -> None:
         )
 
 
-def count(depth: int, width: int, positions: tuple[int, int] | None = None) -> Count:
+def count(depth: int, width: int, heads: int = 1, positions: tuple[int, int] | None = None) -> Count:
     """The dimension bound block by block, as exact integers of any size.
 
-    `positions` are those on the output's side and on the other; enough of both when left out.
+    `positions` are those on the output's side and on the other; enough of both when left out. With
+    fewer than the width on a side the heads are not taken into account, and the bound is a weaker one.
 
-    >>> count(2, 3).blocks, count(2, 3).total, count(4, 2).total
-    ((1, 6, 21, 18, 3), 49, 4538)
-    >>> count(2, 3, (1, 1)).blocks
+    >>> count(2, 3).blocks, count(2, 3).total, count(4, 2).total, count(2, 3, 3).total
+    ((1, 6, 21, 18, 3), 49, 4538, 43)
+    >>> count(2, 3, positions=(1, 1)).blocks
     (1, 6, 15, 10, 3)
     """
-    check_shape(depth, width)
+    check_shape(depth, width, heads)
     a, b = positions or (width, width)
-    if a < 1 or b < 0:
-        raise DeepwideError(f"Positions {a},{b}: the output's side needs at least one position, the other none.")
-    if depth > 12 and b:
+    if a < 1 or b < 1:
+        raise DeepwideError(f"Each side needs at least one position; they were {a} and {b}.")
+    if depth > _DEEPEST_LISTED:
         raise DeepwideError(
-            f"Depth {depth} has {degree(depth):.3g} blocks, too many to list; the total has a closed form: "
-            f"deepwide bounds --depth {depth} --width {width}."
+            f"Depth {depth} has {degree(depth):.3g} blocks, too many to list; for one head the total has a "
+            f"closed form: deepwide bounds --depth {depth} --width {width}."
         )
+    if a >= width <= b:
+        return Count(depth, width, heads, (a, b), head_blocks(depth, width, heads))
     c = degree(depth)
-    if b == 0:  # everything is on one side: no separation at all
-        return Count(depth, width, (a, 0), (1,) + (0,) * c)
     blocks = (min(side_without_output(width, b, k), side_with_output(width, a, c - k)) for k in range(c + 1))
-    return Count(depth, width, (a, b), tuple(blocks))
+    return Count(depth, width, heads, (a, b), tuple(blocks))
 
 
 def total(depth: int, width: int) -> int:
-    """The sum of all blocks with enough positions, without listing them.
+    """The sum of all blocks with one head and enough positions, without listing them.
 
     B_k grows with k and A_{C−k} falls, so they cross once, after some k*. Each half is then a sum of
     multiset coefficients, which is one: Σ_{k≤K} multiset(D, k) = multiset(D + 1, K).

@@ -56,7 +56,7 @@ def softmax_transformer(
     """
     check_shape(depth, width, heads)
     draw = np.random.default_rng(seed)
-    shapes = {name: (width, width) for name in _NAMES} | {"up": (4 * width, width), "down": (width, 4 * width)}
+    shapes = dict.fromkeys(_NAMES, (width, width)) | {"up": (4 * width, width), "down": (width, 4 * width)}
     arrays: dict[str, Array] = {
         f"{layer}.{name}": draw.normal(size=shape) / np.sqrt(shape[1])
         for layer in range(depth)
@@ -67,9 +67,9 @@ def softmax_transformer(
         given = read_arrays(weights)
         for name, array in arrays.items():
             if name != "readout" and name not in given:
-                raise DeepwideError(f"{weights} has no array '{name}'; a softmax network of depth {depth} needs it.")
+                raise DeepwideError(f"{weights} has no array '{name}'; a softmax network needs it.")
             if name in given and given[name].shape != array.shape:
-                raise DeepwideError(f"'{name}' in {weights} is {given[name].shape}; it must be {array.shape}.")
+                raise DeepwideError(f"'{name}' in {weights} is {given[name].shape}, not {array.shape}.")
         arrays |= {name: np.asarray(given[name], dtype=np.float64) for name in arrays if name in given}
 
     def split(x: Array) -> Array:  # B N d → B H N a
@@ -93,13 +93,15 @@ def softmax_transformer(
 
 def _layer_norm(x: Array) -> Array:
     centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+    scaled: Array = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+    return scaled
 
 
 def _gelu(x: Array) -> Array:
     from scipy.special import ndtr
 
-    return x * np.asarray(ndtr(x))
+    smooth: Array = x * np.asarray(ndtr(x))
+    return smooth
 
 
 def spectrum(

@@ -6,6 +6,7 @@ eq. 3 itself, position by position (causal networks, and the slow independent ch
 """
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ import numpy as np
 from deepwide.separation.case import Case
 from deepwide.separation.counting import degree
 from deepwide.separation.field import Matrix, reduce
-from deepwide.separation.network import Network, direct, gram, stream, times, word
+from deepwide.separation.network import Network, constant_times, direct, gram, stream, times, word
 
 Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
+_TIMES = "ijab,jab->iab"  # matrix times vector, for every pair of points
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def _gram_matrices(side: Matrix, prime: int) -> Matrix:
 
 def _output_input(points: Points, case: Case) -> Matrix:
     """x^i, the position of side A that the output is read at: (d, points)."""
-    return points.a[case.sides[: case.at].count("A")]
+    x: Matrix = points.a[case.sides[: case.at].count("A")]
+    return x
 
 
 def _by_gram(network: Network, points: Points, case: Case) -> Callable[[slice, slice, int], Matrix]:
@@ -109,58 +112,82 @@ def _by_eq3(network: Network, points: Points, case: Case) -> Callable[[slice, sl
 
 
 def _chain(network: Network, points: Points, case: Case) -> Evaluator:
-    """One head: y = ⟨left half of the word, right half⟩, each a chain of products S·v, S = S_A + τ S_B.
-
-    Vectors are polynomials in τ, kept as lists of coefficients. The lowest depends on side A alone, the
-    highest of the left half on side B alone; broadcasting keeps them that small until they meet the other.
-    """
+    """One head: y = ⟨left half of the word, right half⟩, each a chain of products S·v, S = S_A + τ S_B."""
     p = network.prime
     gram_a, gram_b = _gram_matrices(points.a, p), _gram_matrices(points.b, p)
-    x = _output_input(points, case)
+    start = _output_input(points, case)
     matrices = word(network)
     c = len(matrices) - 1
     middle = c - c // 2
-    start = reduce(matrices[0] @ x, p)
+    workspace = threading.local()  # arrays of this size are given back to the system when freed: keep them
 
-    def apply(m: Matrix, v: Matrix, out: Matrix, scratch: Matrix) -> None:
-        d = len(m)
-        if d >= 8 and m.shape[3] == 1 and v.shape[1] == 1:
-            out += (m[..., 0].transpose(0, 2, 1).reshape(-1, d) @ v[:, 0]).reshape(out.shape)
-            return
-        for i in range(d):
-            for j in range(d):
-                out[i] += np.multiply(m[i, j], v[j], out=scratch)
-
-    def step(vector: list[Matrix], m_a: Matrix, m_b: Matrix) -> list[Matrix]:
-        n = len(vector)
-        new = []
-        for k in range(n + 1):
-            terms = [(m, vector[i]) for m, i in ((m_a, k), (m_b, k - 1)) if 0 <= i < n]
-            shape = np.broadcast_shapes(*(m.shape[1:] for m, _ in terms), *(v.shape for _, v in terms))
-            out, scratch = np.zeros(shape), np.empty(shape[1:])
-            for m, v in terms:
-                apply(m, v, out, scratch)
-            new.append(reduce(out, p))
-        return new
+    def chains(shape: tuple[int, int]) -> tuple[_Chain, _Chain]:
+        if getattr(workspace, "shape", None) != shape:
+            workspace.shape = shape
+            workspace.right = _Chain(middle, network.width, shape, p)
+            workspace.left = _Chain(c - middle, network.width, shape, p)
+        return workspace.right, workspace.left
 
     def values(a: slice, b: slice, wanted: Sequence[int]) -> list[Matrix]:
-        s_a, s_b = gram_a[..., a, None], gram_b[..., None, b]
-        right = [start[:, a, None]]
+        s_a, s_b, x = gram_a[..., a], gram_b[..., b], start[:, a]
+        right, left = chains((s_a.shape[2], s_b.shape[2]))
+        right.start(reduce(matrices[0] @ x, p)[..., None])
         for m in matrices[1 : middle + 1]:  # v ← P S v
-            constant = m[..., None, None]
-            right = step(right, times(constant, s_a, p), times(constant, s_b, p))
-        left = [network.readout[:, None, None]]
-        for m in reversed(matrices[middle + 1 :]):  # u ← S Pᵀ u
-            constant = m.T[..., None, None]
-            left = step(left, times(s_a, constant, p), times(s_b, constant, p))
-        out = []
-        scratch = np.empty((s_a.shape[2], s_b.shape[3]))
-        for k in wanted:
-            total = np.zeros_like(scratch)
-            for j in range(max(0, k - len(right) + 1), min(k, len(left) - 1) + 1):
-                for u, v in zip(left[j], right[k - j], strict=True):
-                    total += np.multiply(u, v, out=scratch)
-            out.append(reduce(total, p))
-        return out
+            right.step(constant_times(m, s_a, p), constant_times(m, s_b, p))
+        left.start(network.readout[:, None, None])
+        for m in reversed(matrices[middle + 1 :]):  # u ← S Pᵀ u, and (S Pᵀ)ᵀ = P S
+            left.step(*(constant_times(m, s, p).swapaxes(0, 1) for s in (s_a, s_b)))
+        return [reduce(_coefficient(left, right, k), p) for k in wanted]
 
     return values
+
+
+class _Chain:
+    """A vector of polynomials in τ on a tile, multiplied again and again by S_A + τ S_B.
+
+    The lowest coefficient depends on side A alone and the highest may depend on side B alone, so the
+    two are kept apart, small; the others are (degree, d, A points, B points).
+    """
+
+    def __init__(self, steps: int, width: int, tile: tuple[int, int], prime: int) -> None:
+        self.prime = prime
+        size = (max(0, steps - 1), width, *tile)
+        self._now, self._next, self._scratch = np.empty(size), np.empty(size), np.empty(size)
+
+    def start(self, vector: Matrix) -> None:
+        self.degree = 0
+        self.low = self.high = vector
+
+    @property
+    def middle(self) -> Matrix:
+        return self._now[: max(0, self.degree - 1)]
+
+    def coefficient(self, k: int) -> Matrix:
+        return self.low if k == 0 else self.high if k == self.degree else self._now[k - 1]
+
+    def step(self, m_a: Matrix, m_b: Matrix) -> None:
+        n, old = self.degree, self.middle
+        a, b = m_a[..., None], m_b[:, :, None, :]
+        if n:
+            new, scratch = self._next[:n], self._scratch[: n - 1]
+            np.einsum("ija,kjab->kiab", m_a, old, out=new[:-1])
+            np.einsum(_TIMES, a, self.high, out=new[-1])
+            np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
+            new[1:] += scratch
+            new[0] += np.einsum(_TIMES, b, self.low, out=self._scratch[0])
+            for k in range(n):
+                reduce(new[k], self.prime, self._scratch[0])
+            self._now, self._next = self._next, self._now
+        self.low, self.high = np.einsum(_TIMES, a, self.low), np.einsum(_TIMES, b, self.high)
+        reduce(self.low, self.prime)
+        reduce(self.high, self.prime)
+        self.degree += 1
+
+
+def _coefficient(left: _Chain, right: _Chain, k: int) -> Matrix:
+    """The coefficient of degree k of the inner product of two chains, not reduced."""
+    total = np.zeros((1, 1))
+    low, high = max(0, k - right.degree), min(k, left.degree)
+    for j in range(low, high + 1):
+        total = total + np.einsum("iab,iab->ab", left.coefficient(j), right.coefficient(k - j))
+    return total

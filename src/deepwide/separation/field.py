@@ -261,12 +261,13 @@ def _add_product(c: Matrix, a: Matrix, b: Matrix) -> None:
     (m, n), k = c.shape, a.shape[1]
     if not (m and n and k):
         return
-    assert a.shape == (m, k) and b.shape == (k, n)
+    assert a.shape == (m, k)
+    assert b.shape == (k, n)
 
     def leading(x: Matrix) -> "ctypes._Pointer[ctypes.c_int]":
         # Checked because a wrong stride would silently write elsewhere; NumPy leaves the stride of an
         # axis of length one undefined.
-        assert x.itemsize == 8 and (x.shape[1] == 1 or x.strides[1] == 8)
+        assert x.shape[1] == 1 or x.strides[1] == x.itemsize == 8
         stride = x.strides[0] // 8 if x.shape[0] > 1 else x.shape[1]
         assert stride >= x.shape[1]
         return i(stride)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from deepwide.separation.evaluate import Evaluator, Points, evaluator
 from deepwide.separation.field import PRIME, SECOND_PRIME, Matrix, check_prime, flint_rank, rank_in_place
 
 Progress = Callable[[float], None]
-_TILE_ROWS, _TILE_COLUMNS = 64, 512
+_TILE_ROWS, _TILE_COLUMNS = 32, 512
 # Measured on two cores of an EPYC (results/separation/bench.json); the progress bar corrects them.
 _FLOPS, _STEP_SECONDS, _FLINT_SECONDS = 4e10, 2.2e-10, 6e-10
 
@@ -150,15 +151,15 @@ def measure(
     total = need.evaluate_seconds + (need.flint_seconds if independent else need.rank_seconds) or 1.0
     done = 0.0
 
-    def report(seconds: float) -> None:
+    def report(seconds: float, share: float) -> None:
         if progress:
-            progress(min(1.0, (done + seconds) / total))
+            progress(min(1.0, (done + seconds * share) / total))
 
     ranks: dict[int, int] = {}
     groups = _groups(need.sizes, memory)
     for group in groups:
         share = need.evaluate_seconds * (max(need.sizes[k] for k in group) / max(need.sizes)) ** 2
-        blocks = _fill(evaluate, {k: need.sizes[k] for k in group}, lambda x, s=share: report(x * s))
+        blocks = _fill(evaluate, {k: need.sizes[k] for k in group}, partial(report, share))
         done += share
         for k in group:
             block = blocks.pop(k)
@@ -166,7 +167,7 @@ def measure(
             if independent:
                 ranks[k] = flint_rank(block, prime)
             else:
-                ranks[k] = rank_in_place(block, prime, lambda x, s=cost: report(x * s))
+                ranks[k] = rank_in_place(block, prime, partial(report, cost))
             done += cost
             if ranks[k] > bounds[k]:
                 raise AboveTheCountError(
@@ -207,7 +208,8 @@ def _fill(evaluate: Evaluator, sizes: dict[int, int], progress: Progress) -> dic
         a, b = tile
         wanted = [k for k, n in sizes.items() if n > max(a, b)]
         if wanted:
-            for k, values in zip(wanted, evaluate(slice(a, a + rows), slice(b, b + columns), wanted), strict=True):
+            found = evaluate(slice(a, a + rows), slice(b, b + columns), wanted)
+            for k, values in zip(wanted, found, strict=True):
                 corner = blocks[k][a : a + rows, b : b + columns]
                 corner[:] = values[: corner.shape[0], : corner.shape[1]]
         finished += 1
@@ -227,13 +229,12 @@ def confirm(
 ) -> Measurement:
     """Measure again with another prime and by FLINT; different ranks are an error, never a warning."""
     other = SECOND_PRIME if measurement.prime != SECOND_PRIME else PRIME
-    again = measure(
-        measurement.case, other, full_grid=measurement.full_grid, independent=True, memory=memory, progress=progress
-    )
+    case, way = measurement.case, measurement.full_grid
+    again = measure(case, other, full_grid=way, independent=True, memory=memory, progress=progress)
     if again.blocks != measurement.blocks:
         raise DeepwideError(
-            f"Modulo {measurement.prime} the blocks measure {list(measurement.blocks)}, but modulo {other} by FLINT "
-            f"{list(again.blocks)}: one of the primes was unlucky for these weights, or there is a bug; "
+            f"Modulo {measurement.prime} the blocks measure {list(measurement.blocks)}, but modulo {other} by "
+            f"FLINT {list(again.blocks)}: one of the primes was unlucky for these weights, or there is a bug; "
             "try another --seed, and report it if it happens again."
         )
     return again

@@ -55,11 +55,11 @@ class Network:
 
     @property
     def heads(self) -> int:
-        return self.query.shape[1]
+        return int(self.query.shape[1])
 
     @property
     def width(self) -> int:
-        return self.query.shape[3]
+        return int(self.query.shape[3])
 
     def score(self, layer: int) -> Matrix:
         """A_h = W^K_hᵀ W^Q_h for each head: H d d."""
@@ -92,10 +92,8 @@ def identity_network(
     return Network(eye, eye, eye, eye.transpose(0, 1, 3, 2), ones, prime, residual, causal)
 
 
-def load_network(
-    path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False
-) -> Network:
-    """Weights from .npz or .safetensors: `0.query`, `0.key`, `0.value`, `0.output`, `1.query`, …, [`readout`].
+def load_network(path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False) -> Network:
+    """Weights from .npz or .safetensors: `0.query`, `0.key`, `0.value`, `0.output`, `1.query`, …, `readout`.
 
     Each is a d×d matrix as torch's Linear keeps it (out, in), heads one after another. Floats are taken
     at their exact value n·2^e, so the answer is about the very network in the file.
@@ -105,12 +103,14 @@ def load_network(
     wanted = [f"{layer}.{name}" for layer in range(depth) for name in _NAMES]
     for name in wanted:
         if name not in arrays:
-            raise DeepwideError(f"{path} has no array '{name}'; it holds {_list(arrays)}, and needs {_list(wanted)}.")
+            raise DeepwideError(
+                f"{path} has no array '{name}'; it holds {_list(arrays)}; needed: {_list(wanted)}."
+            )
     for name in arrays:
         if name not in (*wanted, "readout"):
-            raise DeepwideError(f"{path} has an array '{name}' that is no weight: {did_you_mean(name, wanted)}")
+            raise DeepwideError(f"{path} has an array '{name}', no weight: {did_you_mean(name, wanted)}")
     if not depth:
-        raise DeepwideError(f"{path} holds no weights; it needs arrays named 0.query, 0.key, 0.value, 0.output.")
+        raise DeepwideError(f"{path} holds no weights; it needs arrays 0.query, 0.key, 0.value, 0.output.")
     width = arrays["0.query"].shape[-1]
     check_shape(depth, width, heads)
     for name in wanted:
@@ -141,7 +141,9 @@ def file_shape(path: Path) -> tuple[int, int]:
 def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     """Named arrays from .npz or .safetensors; anything else gets a sentence."""
     if not path.is_file():
-        raise DeepwideError(f"There is no file {path}; weights are 'random', 'identity' or an .npz or .safetensors file.")
+        raise DeepwideError(
+            f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file."
+        )
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as file:
@@ -151,7 +153,7 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
 
             return dict(load_file(path))
     except ImportError:
-        raise DeepwideError("Reading .safetensors needs safetensors: pip install 'deepwide[train]'.") from None
+        raise DeepwideError("For .safetensors you need safetensors: pip install 'deepwide[train]'.") from None
     except Exception as error:
         raise DeepwideError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
     raise DeepwideError(f"{path} must end in .npz or .safetensors.")
@@ -180,20 +182,15 @@ def exact_residues(values: npt.NDArray[np.generic], prime: int, what: str) -> Ma
 def times(a: Matrix, b: Matrix, prime: int) -> Matrix:
     """The matrix product over the two leading axes, for every member of the batch; reduced.
 
-    Written out over the small axes so that each step is one long vector operation.
+    By einsum, here and below: BLAS is slow on matrices this small, and its threads would fight with
+    those that share out the tiles.
     """
-    batch = np.broadcast_shapes(a.shape[2:], b.shape[2:])
-    out = np.zeros((a.shape[0], b.shape[1], *batch))
-    scratch = np.empty(batch)
-    for i in range(a.shape[0]):
-        for k in range(b.shape[1]):
-            for j in range(a.shape[1]):
-                out[i, k] += np.multiply(a[i, j], b[j, k], out=scratch)
-    return reduce(out, prime)
+    return reduce(np.einsum("ij...,jk...->ik...", a, b), prime)
 
 
-def _constant_times(c: Matrix, x: Matrix, prime: int) -> Matrix:
-    return reduce((c @ x.reshape(len(x), -1)).reshape(len(c), *x.shape[1:]), prime)
+def constant_times(c: Matrix, x: Matrix, prime: int) -> Matrix:
+    """The product of one matrix with the leading axis of a batch; reduced."""
+    return reduce(np.einsum("ij,j...->i...", c, x), prime)
 
 
 def gram(network: Network, s: Matrix, x: Matrix) -> Matrix:
@@ -208,15 +205,15 @@ def gram(network: Network, s: Matrix, x: Matrix) -> Matrix:
     for layer in range(network.depth):
         m = np.zeros_like(s)
         for score, mix in zip(network.score(layer), network.mix(layer), strict=True):
-            right = _constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
-            m += _constant_times(mix, right, p)
+            right = constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
+            m += constant_times(mix, right, p)
         if network.residual:
             m += eye
         reduce(m, p)
         x = times(m, x, p)
         if layer < network.depth - 1:
             s = times(times(m, s, p), m.swapaxes(0, 1), p)
-    return _constant_times(network.readout[None], x[:, 0], p)[0]
+    return constant_times(network.readout[None], x[:, 0], p).reshape(x.shape[2:])
 
 
 def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) -> Matrix:
@@ -234,7 +231,7 @@ def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) ->
         for h in range(network.heads):
             weights = (network.query, network.key, network.value)
             query, key, value = (
-                [_constant_times(w[layer, h], position, p) for position in x] for w in weights
+                [constant_times(w[layer, h], position, p) for position in x] for w in weights
             )
             for i in seen:
                 mixed = np.zeros_like(value[0])
@@ -243,15 +240,17 @@ def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) ->
                     if scale is not None:
                         score = reduce(score * scale[j], p)
                     mixed += reduce(score * value[j], p)
-                new[i] += _constant_times(network.output[layer, h], reduce(mixed, p), p)
+                new[i] += constant_times(network.output[layer, h], reduce(mixed, p), p)
         # Positions that no one will look at keep their old values; only `seen` is read from here on.
         x = np.stack([reduce(new[i], p) if i in new else x[i] for i in range(len(x))])
-    return _constant_times(network.readout[None], x[at], p)[0]
+    return constant_times(network.readout[None], x[at], p).reshape(x.shape[2:])
 
 
 def word(network: Network) -> list[Matrix]:
     """P_0 … P_C with y = P_C S P_{C−1} S … S P_0 x, for one head without residual connections."""
-    assert network.heads == 1 and not network.residual and not network.causal
+    assert network.heads == 1
+    assert not network.residual
+    assert not network.causal
     p = network.prime
 
     def join(left: list[Matrix], right: list[Matrix]) -> list[Matrix]:  # both read from the right end

@@ -33,7 +33,7 @@ def check_bounds_shape(depth: int, width: int, heads: int) -> None:
         raise DeepwideError(f"The heads must be between 1 and the width, {width}; they were {heads}.")
     if depth > _DEEPEST or width > _WIDEST:
         raise DeepwideError(
-            f"Depth {depth} and width {width} are more than is answered here: at most {_DEEPEST} and {_WIDEST:.0e}."
+            f"Depth {depth} and width {width} are too much: at most {_DEEPEST} and {_WIDEST:.0e}."
         )
 
 
@@ -115,7 +115,7 @@ def _a(depth: int) -> arb:
 
 @dataclass(frozen=True)
 class Match:
-    """Corollary 1: the width a network of depth `shallow` needs before Theorem 1 lets it match a deeper one."""
+    """Corollary 1: the width a shallower network needs before Theorem 1 lets it match a deeper one."""
 
     form: str
     lower: arb  # log_3 of the deeper network's rank, at least
@@ -159,9 +159,8 @@ def match(depth: int, width: int, heads: int, shallow: int) -> list[Match]:
             # Between integers n the multiset coefficient means the polynomial n(n+1)…(n+k−1)/k!.
             "multiset": ((n + k).lgamma() - n.lgamma() - arb(k + 1).lgamma()) / arb(3).log(),
         }
-        return [
-            Match(form, lower, 3 ** (lower / degree(shallow)) - heads, FORMS[form]) for form, lower in lowers.items()
-        ]
+        c = degree(shallow)
+        return [Match(form, lower, 3 ** (lower / c) - heads, FORMS[form]) for form, lower in lowers.items()]
 
 
 def _deepest_below(width: int) -> int:
@@ -199,9 +198,8 @@ def widen(depth: int, width: int, heads: int) -> Widening:
         wide = (3**other // heads + 1) * heads
         candidate = 3 ** arb(other - 2) * (log3(wide - heads) + _a(other)) if wide > heads else arb(-1)
         if 3**other >= width and candidate > given.upper:
-            return Widening(
-                other, wide, given.threshold / depth, other - given.threshold, candidate, given.upper, other < depth
-            )
+            beta1, beta2 = given.threshold / depth, other - given.threshold
+            return Widening(other, wide, beta1, beta2, candidate, given.upper, other < depth)
     raise AssertionError("Theorem 1's lower bound grows like 3^L', so some L' passes any number")
 
 
