@@ -106,7 +106,7 @@ def ranks(
     wanted: list[Case], prime: int | None, full_grid: bool, again: bool | None, budget: int | None,
     place: Path | None, blocks: bool, plot: Path | None, json: bool,
 ) -> None:  # fmt: skip
-    """Measure every case, printing a row as each is done, keeping certificates, doing only what is missing."""
+    """Measure every case that has no certificate yet, printing a row as each is done."""
     prime = prime or PRIME
     memory = budget or int(0.7 * available_memory())
     one_file = place is not None and place.suffix == ".json"
@@ -266,8 +266,8 @@ def verify(path: Path, budget: int | None, json: bool) -> None:
         )
     else:
         console().print(
-            f"{path} holds: rank {found.rank} modulo {found.prime}, measured again from the seeds by the Gram form "
-            "and FLINT.",
+            f"{path} holds: rank {found.rank} modulo {found.prime}, measured again from the seeds by the "
+            "Gram form and FLINT.",
             soft_wrap=True,
         )
 
@@ -313,8 +313,8 @@ def every_partition(
 
 
 def softmax(
-    grid: list[Shape], positions: str | None, seed: int, causal: bool, weights: str, epsilon: str, points: int,
-    plot: Path | None, json: bool,
+    grid: list[Shape], positions: str | None, seed: int, causal: bool, weights: str, epsilon: str,
+    points: int, plot: Path | None, json: bool,
 ) -> None:  # fmt: skip
     """The numerical ε-rank of softmax transformers, for each shape."""
     from deepwide.separation.epsilon import softmax_transformer, spectrum

@@ -107,8 +107,8 @@ def _bounds_notes(found: Any, count: "arb") -> list[str]:
         )
         if found.upper is not None and count > found.upper:
             notes.append(
-                "Open question: the count passes Theorem 2's printed upper bound. Either the count stops being "
-                "met at such depths, or the printed bound assumes something not in the text to hand."
+                "Open question: the count passes Theorem 2's printed upper bound. Either the count stops "
+                "being met at such depths, or the printed bound assumes something not in the text to hand."
             )
     return notes
 
@@ -223,6 +223,10 @@ def rank(
     from deepwide.cli import rank as work
     from deepwide.quantities import parse_bytes
 
+    if plot:
+        from deepwide.figures.separation import check_ending
+
+        check_ending(plot)
     budget = parse_bytes(memory) if memory else None
     if verify:
         work.verify(verify, budget, json)

@@ -19,17 +19,22 @@ _COLOURS = {
     "theorem, at most": "#b2182b",
     "theorem, at least": "#2166ac",
     "count, one head": "#444444",
-    "count, these heads": "#999999",
+    "count, these heads": "#e08214",
     "measured": "#1b7837",
 }
 
 
 def save(chart: Any, path: Path) -> None:
     """One chart, as the file's ending says."""
-    if path.suffix not in _ENDINGS:
-        raise DeepwideError(f"A picture must end in {', '.join(_ENDINGS)}; {path.name!r} does not.")
+    check_ending(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     chart.save(str(path), **({"scale_factor": 2} if path.suffix == ".png" else {}))
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a picture that could not be saved, before the work for it begins."""
+    if path.suffix not in _ENDINGS:
+        raise DeepwideError(f"A picture must end in {', '.join(_ENDINGS)}; {path.name!r} does not.")
 
 
 def bounds_figure(depth: int, width: int, heads: int, measured: Path | None = None) -> Any:
@@ -102,11 +107,6 @@ def _panel(rows: list[dict[str, Any]], axis: str, title: str, scale: Any) -> Any
             "what:N", title=None, scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names])
         ),
         detail="curve:N",
-        strokeDash=alt.StrokeDash(
-            "what:N",
-            legend=None,
-            scale=alt.Scale(domain=names, range=[[5, 4] if "these" in name else [1, 0] for name in names]),
-        ),
         tooltip=["what:N", f"{axis}:Q", alt.Tooltip("log3:Q", format=".5g")],
     )
     points = base.transform_filter("datum.what == 'measured'").mark_point(filled=True, size=70, opacity=1)

@@ -18,7 +18,6 @@ from deepwide.separation.field import Matrix, reduce
 from deepwide.separation.network import Network, constant_times, direct, gram, stream, times, word
 
 Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
-_TIMES = "ijab,jab->iab"  # matrix times vector, for every pair of points
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,9 @@ def _chain(network: Network, points: Points, case: Case) -> Evaluator:
     matrices = word(network)
     c = len(matrices) - 1
     middle = c - c // 2
-    workspace = threading.local()  # arrays of this size are given back to the system when freed: keep them
+    # Large arrays go back to the system when they are freed, and coming by new ones costs more than the
+    # arithmetic done in them: each thread keeps its own.
+    workspace = threading.local()
 
     def chains(shape: tuple[int, int]) -> tuple[_Chain, _Chain]:
         if getattr(workspace, "shape", None) != shape:
@@ -153,6 +154,7 @@ class _Chain:
         self.prime = prime
         size = (max(0, steps - 1), width, *tile)
         self._now, self._next, self._scratch = np.empty(size), np.empty(size), np.empty(size)
+        self._high, self._spare = np.empty((2, width, *tile)), np.empty((width, *tile))
 
     def start(self, vector: Matrix) -> None:
         self.degree = 0
@@ -171,17 +173,28 @@ class _Chain:
         if n:
             new, scratch = self._next[:n], self._scratch[: n - 1]
             np.einsum("ija,kjab->kiab", m_a, old, out=new[:-1])
-            np.einsum(_TIMES, a, self.high, out=new[-1])
+            _apply(a, self.high, new[-1])
             np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
             new[1:] += scratch
-            new[0] += np.einsum(_TIMES, b, self.low, out=self._scratch[0])
+            new[0] += _apply(b, self.low, self._spare)
             for k in range(n):
-                reduce(new[k], self.prime, self._scratch[0])
+                reduce(new[k], self.prime, self._spare)
             self._now, self._next = self._next, self._now
-        self.low, self.high = np.einsum(_TIMES, a, self.low), np.einsum(_TIMES, b, self.high)
-        reduce(self.low, self.prime)
-        reduce(self.high, self.prime)
+        self.low = reduce(_apply(a, self.low), self.prime)
+        if self.high.shape[1] > 1:  # it depends on side A as well, and is large
+            self.high = reduce(_apply(b, self.high, self._high[n % 2]), self.prime, self._spare)
+        else:
+            self.high = reduce(_apply(b, self.high), self.prime)
         self.degree += 1
+
+
+def _apply(m: Matrix, v: Matrix, out: Matrix | None = None) -> Matrix:
+    """Matrix (d d A B) times vector (d A B), not reduced, where A or B may be one.
+
+    Not by BLAS, though for d ≥ 8 parts of it are large products: with the tiles shared out over all
+    cores its own threads only wait for each other.
+    """
+    return np.einsum("ijab,jab->iab", m, v, out=out)
 
 
 def _coefficient(left: _Chain, right: _Chain, k: int) -> Matrix:

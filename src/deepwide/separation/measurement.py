@@ -233,8 +233,8 @@ def confirm(
     again = measure(case, other, full_grid=way, independent=True, memory=memory, progress=progress)
     if again.blocks != measurement.blocks:
         raise DeepwideError(
-            f"Modulo {measurement.prime} the blocks measure {list(measurement.blocks)}, but modulo {other} by "
-            f"FLINT {list(again.blocks)}: one of the primes was unlucky for these weights, or there is a bug; "
+            f"Modulo {measurement.prime} the blocks measure {list(measurement.blocks)}, modulo {other} "
+            f"by FLINT {list(again.blocks)}: a prime was unlucky for these weights, or there is a bug; "
             "try another --seed, and report it if it happens again."
         )
     return again
