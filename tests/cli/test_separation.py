@@ -146,7 +146,7 @@ def test_other_networks(run: Run) -> None:
         (["--full-grid"], 18),
         (["--positions", "1"], 15),
         (["--partition", "ABBA", "--at", "1"], 18),
-        (["--weights", "identity"], 15),
+        (["--weights", "identity"], 17),
         (["--prime", "65521", "--seed", "4"], 18),
     ):
         code, out, _ = run("rank", "--depth", 2, "--width", 2, "--json", *extra)

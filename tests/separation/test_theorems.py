@@ -6,7 +6,18 @@ import pytest
 from flint import arb
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.theorems import bounds, log3, log3_multiset, match, regime, show_log3, widen
+from deepwide.separation.theorems import (
+    bounds,
+    first_crossing,
+    log3,
+    log3_count,
+    log3_multiset,
+    match,
+    regime,
+    show_log3,
+    structured_bound,
+    widen,
+)  # fmt: skip
 
 
 def l3(x: float) -> float:
@@ -75,6 +86,20 @@ def test_corollary_2_gives_a_network_whose_bound_is_larger() -> None:
         smaller = (3 ** (wide.depth - 1) // heads + 1) * heads
         again = bounds(wide.depth - 1, smaller, heads).lower
         assert smaller < width or again is None or again <= wide.upper_of_given
+
+
+def test_the_structured_bound_is_above_theorem_1_and_below_the_count() -> None:
+    for depth, width in ((2, 12), (3, 64), (4, 100), (6, 1000)):
+        lower = bounds(depth, width, 1).lower
+        assert lower is not None
+        assert lower < log3(structured_bound(depth, width)) < log3_count(depth, width)
+
+
+def test_where_the_count_passes_theorem_2() -> None:
+    """The open question: never for d = 2 and 3, first at these depths for wider networks."""
+    table = {4: 28, 5: 11, 6: 9, 7: 8, 8: 7, 9: 7, 10: 6, 11: 6, 12: 6}
+    assert {width: first_crossing(width) for width in table} == table
+    assert first_crossing(2) is first_crossing(3) is None
 
 
 def test_log3_multiset_keeps_its_digits() -> None:

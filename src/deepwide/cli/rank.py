@@ -122,7 +122,7 @@ def ranks(
     single = len(wanted) == 1
     out = console()
     if not single and not json:
-        out.print(_ROW.format("depth", "width", "heads", "rank", "count", "seconds", ""))
+        out.print(_ROW.format("depth", "width", "heads", "rank", "count", "time", "").rstrip())
     for case in wanted:
         content = kept.get(case)
         if content is None:
@@ -185,12 +185,15 @@ def _measure(
 
 
 def _time(seconds: float) -> str:
+    if seconds < 5:
+        return "< 5 s"
+    minutes = seconds / 60
     return (
         f"{seconds:.0f} s"
         if seconds < 100
-        else f"{seconds / 60:.0f} min"
-        if seconds < 6000
-        else f"{seconds / 3600:.0f} h"
+        else f"{minutes:.0f} min"
+        if minutes < 100
+        else f"{minutes / 60:.0f} h"
     )
 
 
@@ -213,7 +216,7 @@ def _show_row(content: dict[str, Any], case: Case, kept: bool, blocks: bool) -> 
     console().print(
         _ROW.format(
             case.depth, case.width, case.heads, content["rank"], content["bound"],
-            f"{content['seconds']:.2f}", ", ".join(words),
+            _time(content["seconds"]), ", ".join(words),
         ),
         soft_wrap=True,
     )  # fmt: skip
@@ -226,13 +229,16 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
     a, b = case.sides.count("A"), case.sides.count("B")
     extra = [word for word, on in (("residual", case.residual), ("causal", case.causal)) if on]
     about = f"depth {case.depth}, width {case.width}, heads {case.heads}, {a} + {b} positions"
-    out.print(f"separation rank {content['rank']}   ({', '.join([about, *extra])}, {case.weights} weights)")
+    out.print(
+        f"separation rank {content['rank']}   ({', '.join([about, *extra])}, {case.weights} weights)",
+        soft_wrap=True,
+    )
     bound = content["bound"]
     if content["rank"] == bound:
         out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
     else:
         out.print(
-            f"count           {bound}   not met: the rank is at least what was measured, and surely that"
+            f"count           {bound}   not met: the rank is at least this, and almost surely equal to it"
         )
     theory = bounds(case.depth, case.width, case.heads)
     if theory.lower is not None and theory.upper is not None:
@@ -249,7 +255,9 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
         for k, (found, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
             table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(found), str(most))
         out.print(table)
-    out.print(f"modulo {content['prime']} in {content['seconds']:.2f} s, {_confirmed(content)}")
+    out.print(
+        f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}"
+    )
     if path:
         out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
 

@@ -11,7 +11,7 @@ from typing import Literal
 from flint import arb, ctx
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.counting import check_shape, degree
+from deepwide.separation.counting import check_shape, degree, multiset
 
 Regime = Literal["below", "at", "above"]
 _DEEPEST, _WIDEST = 2000, 10**18
@@ -236,6 +236,30 @@ def log3_count(depth: int, width: int) -> arb:
             halves.append(log_d + log3_multiset(D + 1, c - low - 1))
         large = max(halves, key=lambda half: float(half.mid()))
         return large + log3(sum((3 ** (half - large) for half in halves), arb(0))) + slack
+
+
+def structured_bound(depth: int, width: int) -> int:
+    """What the identity network alone is proved to reach with one head: multiset(d, C) − multiset(d, C − 2).
+
+    >>> structured_bound(2, 3), structured_bound(3, 2)
+    (9, 2)
+    """
+    check_shape(depth, width)
+    c = degree(depth)
+    return multiset(width, c) - (multiset(width, c - 2) if c > 1 else 0)
+
+
+def first_crossing(width: int, deepest: int = 100) -> int | None:
+    """The open question: the least depth at which the count passes Theorem 2's printed upper bound.
+
+    >>> first_crossing(8), first_crossing(10), first_crossing(3)
+    (7, 6, None)
+    """
+    for depth in range(1, deepest + 1):
+        found = bounds(depth, width)
+        if found.theorem == 2 and found.upper is not None and log3_count(depth, width) > found.upper:
+            return depth
+    return None
 
 
 def show_log3(value: arb) -> str:
