@@ -95,6 +95,14 @@ def test_pivots_far_to_the_right_are_found() -> None:
     assert rank(matrix) == 400
 
 
+def test_columns_that_early_rows_skip_are_kept_for_later_ones() -> None:
+    draw = np.random.default_rng(9)
+    matrix = np.zeros((700, 900))
+    matrix[:600, 100:] = draw.integers(0, PRIME, (600, 800))
+    matrix[600:, :100] = np.eye(100)
+    assert rank(matrix) == 700
+
+
 def test_a_multiple_of_the_prime_is_zero() -> None:
     assert rank([[PRIME, 2 * PRIME], [-PRIME, 0]]) == 0
     assert rank([[1, 2], [3, 6 + PRIME]]) == 1
