@@ -24,8 +24,8 @@ def table(folder: Path) -> str:
         shown = " ".join(map(str, blocks)) if 1 < len(blocks) <= 14 else "–"
         confirmed = f"{second['prime']}, FLINT" if second else "no"
         met = "=" if content["rank"] == content["bound"] else "<"
-        line = f"{case.depth} | {case.width} | {case.heads} | {', '.join(kind) or '–'} | {content['rank']} | {met} "
-        line += f"| {content['bound']} | {shown} | {confirmed}"
+        line = f"{case.depth} | {case.width} | {case.heads} | {', '.join(kind) or '–'} | {content['rank']} "
+        line += f"| {met} | {content['bound']} | {shown} | {confirmed}"
         rows.append((bool(kind), case.heads > 1, case.depth, case.width, case.heads, f"| {line} |"))
     head = "| L | d | H | kind | rank | | count | blocks | confirmed modulo |\n" + "|---" * 9 + "|\n"
     return head + "\n".join(row[-1] for row in sorted(rows)) + "\n"

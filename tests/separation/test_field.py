@@ -47,7 +47,8 @@ def test_every_rank_and_size_up_to_20(prime: int) -> None:
 def test_matrices_that_are_not_square(rows: int, columns: int) -> None:
     draw = np.random.default_rng(1)
     for r in {0, min(rows, columns) // 2, min(rows, columns)}:
-        assert rank(scrambled(rows, columns, r, PRIME, draw)) == r
+        left, right = (balanced(draw.integers(0, PRIME, shape), PRIME) for shape in ((rows, r), (r, columns)))
+        assert rank(left @ right) == r
 
 
 @pytest.mark.parametrize(("n", "r"), [(300, 299), (513, 257), (600, 600), (700, 31), (1100, 900)])

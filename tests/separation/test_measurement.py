@@ -75,7 +75,7 @@ def test_blocks_sum_to_the_full_grid_by_eq_3(case: Case) -> None:
     "case", [Case(3, 2), Case(2, 4), Case(3, 2, causal=True), Case(2, 2, 2, residual=True)]
 )
 def test_the_independent_way_agrees(case: Case) -> None:
-    first, second = measure(case), measure(case, SECOND_PRIME, independent=True)
+    first, second = measure(case), measure(case, SECOND_PRIME, flint=True, chain=False)
     assert first.blocks == second.blocks
     assert (first.algorithm, second.algorithm) == ("dgemm", "flint")
 

@@ -167,13 +167,12 @@ def _kept(path: Path, case: Case, prime: int, full_grid: bool) -> dict[str, Any]
 def _measure(
     case: Case, prime: int, full_grid: bool, again: bool | None, memory: int, need: Estimate
 ) -> dict[str, Any]:
-    seconds = need.evaluate_seconds + need.rank_seconds
     label = f"depth {case.depth}, width {case.width}"
-    with _bar(label, seconds) as progress:
+    with _bar(label, need.seconds) as progress:
         found = measure(case, prime, full_grid=full_grid, memory=memory, progress=progress)
     # The first measurement tells how this machine compares with the one the estimate was made on.
-    slower = max(1.0, found.seconds / seconds) if seconds > 1 else 1.0
-    expected = slower * (3 * need.evaluate_seconds + need.flint_seconds)
+    slower = max(1.0, found.seconds / need.seconds) if need.seconds > 1 else 1.0
+    expected = slower * estimate(case, full_grid, flint=True).seconds
     if again is None and expected > _CONFIRM_BY_DEFAULT_SECONDS:
         print(f"Not confirmed: that would take about {_time(expected)}; ask with --confirm.", file=sys.stderr)
         again = False
@@ -265,8 +264,8 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
 def verify(path: Path, budget: int | None, json: bool) -> None:
     """Check a certificate again and say so."""
     content = certificates.read(path)
-    need = estimate(certificates.case_of(content), content["full_grid"])
-    with _bar(f"checking {path.name}", 3 * need.evaluate_seconds + need.flint_seconds) as progress:
+    need = estimate(certificates.case_of(content), content["full_grid"], flint=True, chain=False)
+    with _bar(f"checking {path.name}", need.seconds) as progress:
         found = certificates.verify(path, memory=budget, progress=progress)
     if json:
         print_json(
@@ -302,7 +301,7 @@ def every_partition(
         sides = "".join("A" if i in (0, *other) else "B" for i in range(number))
         case = Case(depth, width, heads, sides=sides, at=0, residual=residual, weights=weights, seed=seed)
         found = measure(case, prime or PRIME, full_grid=True, memory=budget)
-        again = measure(case, SECOND_PRIME, full_grid=True, independent=True, memory=budget)
+        again = measure(case, SECOND_PRIME, full_grid=True, flint=True, memory=budget)
         if again.rank != found.rank:
             raise DeepwideError(
                 f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}."

@@ -21,16 +21,21 @@ import numpy as np
 
 from deepwide.errors import DeepwideError
 from deepwide.quantities import show_bytes
-from deepwide.separation import field
 from deepwide.separation.case import Case
 from deepwide.separation.counting import degree
 from deepwide.separation.evaluate import Evaluator, Points, evaluator
-from deepwide.separation.field import PRIME, SECOND_PRIME, Matrix, check_prime, flint_rank, rank_in_place
+from deepwide.separation.field import (
+    CORES,
+    PRIME,
+    SECOND_PRIME,
+    Matrix,
+    check_prime,
+    flint_rank,
+    rank_in_place,
+)
 
 Progress = Callable[[float], None]
 _TILE_ROWS, _TILE_COLUMNS = 32, 512
-# Measured on two cores of an EPYC (results/separation/bench.json); the progress bar corrects them.
-_FLOPS, _STEP_SECONDS, _FLINT_SECONDS = 4e10, 2.2e-10, 6e-10
 
 
 class AboveTheCountError(DeepwideError):
@@ -66,9 +71,12 @@ class Estimate:
     sizes: tuple[int, ...]
     bytes: int  # held at once at the least: the largest block
     all_bytes: int
-    evaluate_seconds: float
+    sample_seconds: float
     rank_seconds: float
-    flint_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        return self.sample_seconds + self.rank_seconds
 
 
 def block_sizes(case: Case, full_grid: bool = False) -> tuple[int, ...]:
@@ -78,23 +86,36 @@ def block_sizes(case: Case, full_grid: bool = False) -> tuple[int, ...]:
     return tuple(bound + 1 for bound in case.block_bounds)
 
 
-def estimate(case: Case, full_grid: bool = False) -> Estimate:
+def estimate(case: Case, full_grid: bool = False, *, flint: bool = False, chain: bool = True) -> Estimate:
     """Memory and time from the sizes alone; times are for a machine like ours and only a start."""
     sizes = block_sizes(case, full_grid)
-    c, d, largest = degree(case.depth), case.width, max(sizes)
-    if case.heads == 1 and case.graded and not case.causal and not full_grid:
-        steps = 6 * d * d * (c // 2 + 1) ** 2 + d * c * c // 2
-    else:
-        layer = (2 * d**3 + 2 * d * d * (1 + case.heads)) if not full_grid else len(case.sides) ** 2 * d * 4
-        steps = 3 * case.depth * layer * (c + 1 if len(sizes) > 1 else 1)
+    largest = max(sizes)
+    chain = chain and not (full_grid or case.causal or case.residual or case.heads > 1)
+    nanoseconds = _nanoseconds_a_pair(case, chain, len(sizes) > 1, full_grid or case.causal)
     return Estimate(
         sizes,
-        8 * largest**2,
+        # FLINT takes a list of pointers and makes a matrix of its own out of it.
+        (32 if flint else 8) * largest**2,
         8 * sum(n * n for n in sizes),
-        largest**2 * steps * _STEP_SECONDS,
-        sum(2 / 3 * n**3 for n in sizes) / _FLOPS,
-        sum(float(n) ** 2.8 for n in sizes) * _FLINT_SECONDS,
+        largest**2 * nanoseconds * 1e-9 / CORES,
+        sum(_rank_seconds(n, flint) for n in sizes),
     )
+
+
+def _nanoseconds_a_pair(case: Case, chain: bool, graded: bool, eq3: bool) -> float:
+    """What one value of y costs one core: multiplications at 1.4 ns, numbers to reduce at 3 ns."""
+    c, d, heads, positions = degree(case.depth), case.width, case.heads, len(case.sides)
+    if chain:
+        return (c / 2) ** 2 * (2.5 * d * d + 4.5 * d) + c * c / 4 * d
+    if eq3:
+        layer = heads * positions * (1.4 * 4 * d * d / heads + positions * 6 * d / heads)
+    else:
+        layer = 1.4 * (2 * heads + 2) * d**3 + 3 * (2 * heads + 3) * d * d
+    return case.depth * layer * (c + 1 if graded else 1)
+
+
+def _rank_seconds(n: int, flint: bool) -> float:
+    return 6e-10 * n**2.8 + 5e-7 * n * n if flint else 2 / 3 * n**3 / 4e10
 
 
 def available_memory() -> int:
@@ -106,15 +127,15 @@ def available_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def check_size(case: Case, full_grid: bool, memory: int) -> Estimate:
+def check_size(case: Case, full_grid: bool, memory: int, flint: bool = False, chain: bool = True) -> Estimate:
     """The estimate, or a sentence that says what would fit."""
-    need = estimate(case, full_grid)
+    need = estimate(case, full_grid, flint=flint, chain=chain)
     if need.bytes <= memory:
         return need
 
     def fits(depth: int, width: int) -> bool:
         smaller = Case(depth, width, residual=case.residual, causal=case.causal)
-        return estimate(smaller, full_grid).bytes <= memory
+        return estimate(smaller, full_grid, flint=flint).bytes <= memory
 
     width = next((w for w in range(case.width - 1, 0, -1) if fits(case.depth, w)), 0)
     depth = next((n for n in range(case.depth - 1, 0, -1) if fits(n, case.width)), 0)
@@ -132,11 +153,12 @@ def measure(
     prime: int = PRIME,
     *,
     full_grid: bool = False,
-    independent: bool = False,
+    flint: bool = False,
+    chain: bool = True,
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Measurement:
-    """Measure one case. `independent` evaluates the Gram form layer by layer and ranks by FLINT.
+    """Measure one case; `flint` ranks by FLINT, and without `chain` y is the Gram form, layer by layer.
 
     >>> measure(Case(depth=2, width=3)).blocks
     (1, 6, 21, 18, 3)
@@ -144,27 +166,26 @@ def measure(
     started = time.monotonic()
     check_prime(prime, above=2 * degree(case.depth) + 2)
     memory = int(0.7 * available_memory()) if memory is None else memory
-    need = check_size(case, full_grid, memory)
+    need = check_size(case, full_grid, memory, flint, chain)
     points = Points.draw(case, max(need.sizes), prime)
-    evaluate = evaluator(case, points, prime, full_grid=full_grid, chain=not independent)
+    evaluate = evaluator(case, points, prime, full_grid=full_grid, chain=chain)
     bounds = case.block_bounds if len(need.sizes) > 1 else (case.bound,)
-    total = need.evaluate_seconds + (need.flint_seconds if independent else need.rank_seconds) or 1.0
     done = 0.0
 
     def report(seconds: float, share: float) -> None:
         if progress:
-            progress(min(1.0, (done + seconds * share) / total))
+            progress(min(1.0, (done + seconds * share) / need.seconds))
 
     ranks: dict[int, int] = {}
     groups = _groups(need.sizes, memory)
     for group in groups:
-        share = need.evaluate_seconds * (max(need.sizes[k] for k in group) / max(need.sizes)) ** 2
+        share = need.sample_seconds * (max(need.sizes[k] for k in group) / max(need.sizes)) ** 2
         blocks = _fill(evaluate, {k: need.sizes[k] for k in group}, partial(report, share))
         done += share
         for k in group:
             block = blocks.pop(k)
-            cost = 2 / 3 * len(block) ** 3 / _FLOPS
-            if independent:
+            cost = _rank_seconds(len(block), flint)
+            if flint:
                 ranks[k] = flint_rank(block, prime)
             else:
                 ranks[k] = rank_in_place(block, prime, partial(report, cost))
@@ -176,7 +197,7 @@ def measure(
                 )
     return Measurement(
         case, prime, full_grid, tuple(ranks[k] for k in range(len(bounds))), bounds, points.digest(),
-        "flint" if independent else "dgemm", time.monotonic() - started,
+        "flint" if flint else "dgemm", time.monotonic() - started,
     )  # fmt: skip
 
 
@@ -219,7 +240,7 @@ def _fill(evaluate: Evaluator, sizes: dict[int, int], progress: Progress) -> dic
         for tile in tiles:
             work(tile)
     else:
-        with ThreadPoolExecutor(field.CORES) as pool:
+        with ThreadPoolExecutor(CORES) as pool:
             list(pool.map(work, tiles))
     return blocks
 
@@ -230,7 +251,7 @@ def confirm(
     """Measure again with another prime and by FLINT; different ranks are an error, never a warning."""
     other = SECOND_PRIME if measurement.prime != SECOND_PRIME else PRIME
     case, way = measurement.case, measurement.full_grid
-    again = measure(case, other, full_grid=way, independent=True, memory=memory, progress=progress)
+    again = measure(case, other, full_grid=way, flint=True, memory=memory, progress=progress)
     if again.blocks != measurement.blocks:
         raise DeepwideError(
             f"Modulo {measurement.prime} the blocks measure {list(measurement.blocks)}, modulo {other} "
