@@ -1,0 +1,5 @@
+"""`python -m benchmarks.separation`."""
+
+from benchmarks.separation import main
+
+main()

@@ -1,0 +1,364 @@
+"""What `deepwide rank` does for each of its jobs; `cli.separation` declares the options."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from deepwide.cli.app import console, print_json
+from deepwide.errors import DeepwideError
+from deepwide.separation import certificates
+from deepwide.separation.case import Case
+from deepwide.separation.field import PRIME, SECOND_PRIME
+from deepwide.separation.measurement import Estimate, available_memory, check_size, confirm, estimate, measure
+from deepwide.separation.network import file_shape
+from deepwide.separation.theorems import bounds, show_log3
+
+_CONFIRM_BY_DEFAULT_SECONDS = 60.0
+Shape = tuple[int, int, int]
+
+
+def shapes(depth: str | None, width: str | None, heads: str, weights: str) -> list[Shape]:
+    """Every (depth, width, heads) asked for; a weight file answers for depth and width itself."""
+    if weights not in ("random", "identity"):
+        held = file_shape(Path(weights))
+        depth, width = depth or str(held[0]), width or str(held[1])
+    if depth is None or width is None:
+        missing = "--depth" if depth is None else "--width"
+        raise DeepwideError(f"{missing} is missing, as in: deepwide rank --depth 2 --width 3.")
+    grid = [
+        (d, w, h)
+        for d in _range(depth, "depth")
+        for w in _range(width, "width")
+        for h in _range(heads, "heads")
+    ]
+    fitting = [shape for shape in grid if len(grid) == 1 or shape[1] % shape[2] == 0]
+    if not fitting:
+        raise DeepwideError(f"None of the heads {heads} divides a width of {width} evenly.")
+    if len(fitting) < len(grid):
+        skipped = sorted({f"{w}/{h}" for _, w, h in set(grid) - set(fitting)})
+        print(f"Skipped, because the heads do not divide the width: {', '.join(skipped)}.", file=sys.stderr)
+    return fitting
+
+
+def _range(text: str, what: str) -> list[int]:
+    """2, 2..6 or 2,4,8 as a list of numbers."""
+    numbers: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dots, last = part.partition("..")
+            numbers += range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        numbers = []
+    if not numbers or len(numbers) > 1000:
+        raise DeepwideError(f"{text!r} is no {what}: write a number (2), a range (2..6) or a list (2,4,8).")
+    return numbers
+
+
+def _positions(text: str | None, width: int) -> tuple[int, int]:
+    if text is None:
+        return width, width
+    parts = text.split(",")
+    if len(parts) > 2 or not all(part.strip().isdigit() and int(part) for part in parts):
+        raise DeepwideError(f"{text!r} are no positions: write one number for both sides (3) or two (3,1).")
+    return int(parts[0]), int(parts[-1])
+
+
+def cases(
+    grid: list[Shape], positions: str | None, partition: str | None, options: dict[str, Any]
+) -> list[Case]:
+    """The cases to measure, all checked before the first one starts."""
+    if positions and partition:
+        raise DeepwideError("--positions and --partition both say where the positions are; give one of them.")
+    found = []
+    for depth, width, heads in grid:
+        sides = partition or Case.with_positions(*_positions(positions, width))
+        found.append(Case(depth, width, heads, sides=sides, **options))
+    return found
+
+
+@contextmanager
+def _bar(label: str, seconds: float) -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on standard error for work of more than a second or two, if someone is watching."""
+    watcher = Console(stderr=True)
+    if seconds < 1.5 or not watcher.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn(label),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=watcher, transient=True) as progress:
+        task = progress.add_task(label, total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+def ranks(
+    wanted: list[Case], prime: int | None, full_grid: bool, again: bool | None, budget: int | None,
+    place: Path | None, blocks: bool, plot: Path | None, json: bool,
+) -> None:  # fmt: skip
+    """Measure every case that has no certificate yet, printing a row as each is done."""
+    prime = prime or PRIME
+    memory = budget or int(0.7 * available_memory())
+    one_file = place is not None and place.suffix == ".json"
+    if one_file and len(wanted) > 1:
+        raise DeepwideError(
+            f"{len(wanted)} cases need a folder for their certificates, not the file {place}."
+        )
+    paths = {case: place if one_file else place / f"{case.name()}.json" for case in wanted} if place else {}
+    kept = {
+        case: _kept(path, case, prime, full_grid) for case, path in paths.items() if path and path.exists()
+    }
+    done: list[dict[str, Any]] = []
+    single = len(wanted) == 1
+    out = console()
+    if not single and not json:
+        out.print(_ROW.format("depth", "width", "heads", "rank", "count", "time", "").rstrip())
+    for case in wanted:
+        content = kept.get(case)
+        if content is None:
+            try:
+                need = check_size(case, full_grid, memory)
+            except DeepwideError as error:
+                if single:
+                    raise
+                print(f"Skipped: {error}", file=sys.stderr)
+                continue
+            content = _measure(case, prime, full_grid, again, memory, need)
+            if paths:
+                certificates.write(content, paths[case])
+        done.append(content)
+        if not json:
+            if single:
+                _show_one(content, case, blocks, paths.get(case), case in kept)
+            else:
+                _show_row(content, case, case in kept, blocks)
+    if plot:
+        from deepwide.figures.separation import ranks_figure, save
+
+        save(ranks_figure(done), plot)
+    if json:
+        print_json(done[0] if single else {"cases": done})
+    elif plot:
+        out.print(f"Picture: {plot}")
+
+
+def _kept(path: Path, case: Case, prime: int, full_grid: bool) -> dict[str, Any]:
+    """A certificate that is already there; anything else in its place stops the run."""
+    content = certificates.read(path)
+    same = certificates.case_of(content) == case
+    if not same or content["prime"] != prime or content["full_grid"] != full_grid:
+        raise DeepwideError(
+            f"{path} is the certificate of another measurement (other shape, sides, seed, prime or way); "
+            "give another --out, or remove it."
+        )
+    return content
+
+
+def _measure(
+    case: Case, prime: int, full_grid: bool, again: bool | None, memory: int, need: Estimate
+) -> dict[str, Any]:
+    label = f"depth {case.depth}, width {case.width}"
+    with _bar(label, need.seconds) as progress:
+        found = measure(case, prime, full_grid=full_grid, memory=memory, progress=progress)
+    # The first measurement tells how this machine compares with the one the estimate was made on.
+    slower = max(1.0, found.seconds / need.seconds) if need.seconds > 1 else 1.0
+    expected = slower * estimate(case, full_grid, flint=True).seconds
+    if again is None and expected > _CONFIRM_BY_DEFAULT_SECONDS:
+        print(f"Not confirmed: that would take about {_time(expected)}; ask with --confirm.", file=sys.stderr)
+        again = False
+    second = None
+    if again is not False:
+        with _bar(f"{label}, again", expected) as progress:
+            second = confirm(found, memory=memory, progress=progress)
+    return certificates.certificate(found, second)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 5:
+        return "< 5 s"
+    minutes = seconds / 60
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 100
+        else f"{minutes:.0f} min"
+        if minutes < 100
+        else f"{minutes / 60:.0f} h"
+    )
+
+
+def _confirmed(content: dict[str, Any]) -> str:
+    second = content["confirmed"]
+    return (
+        f"confirmed modulo {second['prime']} by {second['algorithm'].upper()}" if second else "not confirmed"
+    )
+
+
+_ROW = "{:>5} {:>5} {:>5} {:>12} {:>12} {:>8}  {}"
+
+
+def _show_row(content: dict[str, Any], case: Case, kept: bool, blocks: bool) -> None:
+    words = [
+        "meets the count" if content["rank"] == content["bound"] else "below the count",
+        _confirmed(content),
+    ]
+    words += ["kept"] * kept
+    console().print(
+        _ROW.format(
+            case.depth, case.width, case.heads, content["rank"], content["bound"],
+            _time(content["seconds"]), ", ".join(words),
+        ),
+        soft_wrap=True,
+    )  # fmt: skip
+    if blocks:
+        console().print(f"      blocks {content['blocks']}", soft_wrap=True)
+
+
+def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | None, kept: bool) -> None:
+    out = console()
+    a, b = case.sides.count("A"), case.sides.count("B")
+    extra = [word for word, on in (("residual", case.residual), ("causal", case.causal)) if on]
+    about = f"depth {case.depth}, width {case.width}, heads {case.heads}, {a} + {b} positions"
+    out.print(
+        f"separation rank {content['rank']}   ({', '.join([about, *extra])}, {case.weights} weights)",
+        soft_wrap=True,
+    )
+    bound = content["bound"]
+    if content["rank"] == bound:
+        out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
+    else:
+        out.print(
+            f"count           {bound}   not met: the rank is at least this, and almost surely equal to it"
+        )
+    theory = bounds(case.depth, case.width, case.heads)
+    if theory.lower is not None and theory.upper is not None:
+        low = show_log3(theory.lower) if theory.lower > 0 else "1 (says nothing)"
+        out.print(f"Theorem {theory.theorem}       {low} to {show_log3(theory.upper)}")
+    else:
+        out.print(
+            f"Theorems        none applies: {theory.why}"
+            if theory.regime == "at"
+            else "Theorems        undefined here"
+        )
+    if blocks:
+        table = Table("block", "rank", "count", box=None, pad_edge=False)
+        for k, (found, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
+            table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(found), str(most))
+        out.print(table)
+    out.print(
+        f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}"
+    )
+    if path:
+        out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
+
+
+def verify(path: Path, budget: int | None, json: bool) -> None:
+    """Check a certificate again and say so."""
+    content = certificates.read(path)
+    need = estimate(certificates.case_of(content), content["full_grid"], flint=True, chain=False)
+    with _bar(f"checking {path.name}", need.seconds) as progress:
+        found = certificates.verify(path, memory=budget, progress=progress)
+    if json:
+        print_json(
+            {"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"}
+        )
+    else:
+        console().print(
+            f"{path} holds: rank {found.rank} modulo {found.prime}, measured again from the seeds by the "
+            "Gram form and FLINT.",
+            soft_wrap=True,
+        )
+
+
+def every_partition(
+    grid: list[Shape], positions: str | None, seed: int, prime: int | None, weights: str, residual: bool,
+    budget: int | None, json: bool,
+) -> None:  # fmt: skip
+    """Proposition 1 by eq. 3 itself: every balanced partition, the output read at the first position."""
+    if len(grid) != 1:
+        raise DeepwideError("--every-partition takes one depth, one width and one number of heads.")
+    (depth, width, heads), rows = grid[0], []
+    each = _positions(positions, width)
+    if each[0] != each[1]:
+        raise DeepwideError(
+            f"A balanced partition has as many positions on both sides, not {each[0]} and {each[1]}."
+        )
+    number = 2 * each[0]
+    if number > 12:
+        raise DeepwideError(
+            f"{number} positions have too many balanced partitions; give --positions 6 or fewer."
+        )
+    for other in combinations(range(1, number), each[0] - 1):
+        sides = "".join("A" if i in (0, *other) else "B" for i in range(number))
+        case = Case(depth, width, heads, sides=sides, at=0, residual=residual, weights=weights, seed=seed)
+        found = measure(case, prime or PRIME, full_grid=True, memory=budget)
+        again = measure(case, SECOND_PRIME, full_grid=True, flint=True, memory=budget)
+        if again.rank != found.rank:
+            raise DeepwideError(
+                f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}."
+            )
+        rows.append({"partition": sides, "rank": found.rank})
+        if not json:
+            console().print(f"{sides}  {found.rank}")
+    same = len({row["rank"] for row in rows}) == 1
+    if json:
+        print_json({"depth": depth, "width": width, "heads": heads, "same": same, "partitions": rows})
+    else:
+        verdict = (
+            "the same for every balanced partition" if same else "NOT the same for every balanced partition"
+        )
+        console().print(f"{verdict}: eq. 3 on the full grid, two primes, two algorithms")
+
+
+def softmax(
+    grid: list[Shape], positions: str | None, seed: int, causal: bool, weights: str, epsilon: str,
+    points: int, plot: Path | None, json: bool,
+) -> None:  # fmt: skip
+    """The numerical ε-rank of softmax transformers, for each shape."""
+    from deepwide.separation.epsilon import softmax_transformer, spectrum
+
+    try:
+        levels = [float(level) for level in epsilon.split(",")]
+    except ValueError:
+        levels = []
+    if not levels or not all(0 < level < 1 for level in levels):
+        raise DeepwideError(f"--epsilon {epsilon!r} must be numbers between 0 and 1, such as 1e-3,1e-6.")
+    if not 2 <= points <= 2000:
+        raise DeepwideError(f"--points must be between 2 and 2000; it was {points}.")
+    if weights == "identity":
+        raise DeepwideError("--softmax takes random weights or a file, not identity.")
+    rows = []
+    if not json:
+        console().print("numerical: singular values in floating point, no proof", style="dim")
+        console().print(
+            "  depth width heads  effective rank  " + "  ".join(f"above {level:g}" for level in levels)
+        )
+    for depth, width, heads in grid:
+        file = Path(weights) if weights != "random" else None
+        function = softmax_transformer(depth, width, heads, seed, causal=causal, weights=file)
+        found = spectrum(function, width, _positions(positions, width), points, seed)
+        counts = {f"{level:g}": found.rank(level) for level in levels}
+        shape = {"depth": depth, "width": width, "heads": heads}
+        rows.append(
+            {**shape, "effective_rank": found.effective_rank, "epsilon_rank": counts, "values": found.values}
+        )
+        if not json:
+            cells = "  ".join(f"{n:>{len(f'above {level}')}}" for level, n in counts.items())
+            console().print(f"  {depth:>5} {width:>5} {heads:>5}  {found.effective_rank:>14.2f}  {cells}")
+    if plot:
+        from deepwide.figures.separation import save, spectrum_figure
+
+        save(spectrum_figure(rows), plot)
+    if json:
+        print_json({"numerical": True, "points": points, "seed": seed, "shapes": rows})
+    elif plot:
+        console().print(f"Picture: {plot}")

@@ -1,0 +1,206 @@
+"""Sample points, and the value of every block on a tile of them.
+
+Three ways to the same numbers: a chain of matrix–vector products with polynomials in τ (one head, the
+fast one), the Gram form at C + 1 values of τ followed by an interpolation (any number of heads), and
+eq. 3 itself, position by position (causal networks, and the slow independent check).
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepwide.separation.case import Case
+from deepwide.separation.counting import degree
+from deepwide.separation.field import Matrix, reduce
+from deepwide.separation.network import Network, constant_times, direct, gram, stream, times, word
+
+Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """The same number of random inputs for each side: (positions, width, points)."""
+
+    a: Matrix
+    b: Matrix
+    prime: int
+
+    @staticmethod
+    def draw(case: Case, number: int, prime: int) -> "Points":
+        """Drawn point by point, so that fewer points are a beginning of more."""
+
+        def side(letter: str) -> Matrix:
+            shape = (number, case.sides.count(letter), case.width)
+            drawn = stream(f"deepwide/points/{letter}/{case.seed}", shape, prime)
+            return np.ascontiguousarray(drawn.transpose(1, 2, 0))
+
+        return Points(side("A"), side("B"), prime)
+
+    def digest(self) -> str:
+        """SHA-256 of all coordinates, 0 … p − 1, as little-endian 64-bit integers."""
+        digest = hashlib.sha256()
+        for side in (self.a, self.b):
+            digest.update(np.mod(side, self.prime).astype("<i8").tobytes())
+        return digest.hexdigest()
+
+
+def evaluator(case: Case, points: Points, prime: int, *, full_grid: bool, chain: bool) -> Evaluator:
+    """The function that gives the wanted blocks on a tile (A points × B points)."""
+    network = case.network(prime)
+    graded = case.graded and not full_grid
+    if graded and chain and case.heads == 1 and not case.causal:
+        return _chain(network, points, case)
+    values = _by_eq3(network, points, case) if full_grid or case.causal else _by_gram(network, points, case)
+    if not graded:
+        return lambda a, b, _: [values(a, b, 1)]
+    weights = _interpolation(degree(case.depth), prime)
+
+    def graded_values(a: slice, b: slice, wanted: Sequence[int]) -> list[Matrix]:
+        samples = np.stack([values(a, b, tau) for tau in range(len(weights))])
+        flat = weights[list(wanted)] @ samples.reshape(len(weights), -1)
+        return list(reduce(flat, prime).reshape(len(wanted), *samples.shape[1:]))
+
+    return graded_values
+
+
+def _interpolation(c: int, prime: int) -> Matrix:
+    """Row k takes the values of a polynomial at 0 … C to its coefficient of degree k."""
+    from flint import nmod_mat
+
+    powers = nmod_mat(c + 1, c + 1, [pow(tau, k, prime) for tau in range(c + 1) for k in range(c + 1)], prime)
+    rows = [[int(entry) for entry in row] for row in powers.inv().table()]
+    return reduce(np.array(rows, dtype=np.float64), prime)
+
+
+def _gram_matrices(side: Matrix, prime: int) -> Matrix:
+    """Σ_j x_j x_jᵀ for every point: (d, d, points)."""
+    return times(side.swapaxes(0, 1), side, prime)
+
+
+def _output_input(points: Points, case: Case) -> Matrix:
+    """x^i, the position of side A that the output is read at: (d, points)."""
+    x: Matrix = points.a[case.sides[: case.at].count("A")]
+    return x
+
+
+def _by_gram(network: Network, points: Points, case: Case) -> Callable[[slice, slice, int], Matrix]:
+    p = network.prime
+    gram_a, gram_b = _gram_matrices(points.a, p), _gram_matrices(points.b, p)
+    x = _output_input(points, case)
+
+    def values(a: slice, b: slice, tau: int) -> Matrix:
+        s = reduce(gram_a[..., a, None] + tau * gram_b[..., None, b], p)
+        return gram(network, s, np.broadcast_to(x[:, a, None], s.shape[1:]))
+
+    return values
+
+
+def _by_eq3(network: Network, points: Points, case: Case) -> Callable[[slice, slice, int], Matrix]:
+    def values(a: slice, b: slice, tau: int) -> Matrix:
+        rows, columns = points.a[..., a, None], points.b[..., None, b]
+        grid = (case.width, rows.shape[2], columns.shape[3])
+        turn = {"A": iter(rows), "B": iter(columns)}
+        x = np.stack([np.broadcast_to(next(turn[side]), grid) for side in case.sides])
+        scale = np.array([tau if side == "B" else 1 for side in case.sides], dtype=np.float64)
+        return direct(network, x, case.at, None if tau == 1 else scale)
+
+    return values
+
+
+def _chain(network: Network, points: Points, case: Case) -> Evaluator:
+    """One head: y = ⟨left half of the word, right half⟩, each a chain of products S·v, S = S_A + τ S_B."""
+    p = network.prime
+    gram_a, gram_b = _gram_matrices(points.a, p), _gram_matrices(points.b, p)
+    start = _output_input(points, case)
+    matrices = word(network)
+    c = len(matrices) - 1
+    middle = c - c // 2
+    # Large arrays go back to the system when they are freed, and coming by new ones costs more than the
+    # arithmetic done in them: each thread keeps its own.
+    workspace = threading.local()
+
+    def chains(shape: tuple[int, int]) -> tuple[_Chain, _Chain]:
+        if getattr(workspace, "shape", None) != shape:
+            workspace.shape = shape
+            workspace.right = _Chain(middle, network.width, shape, p)
+            workspace.left = _Chain(c - middle, network.width, shape, p)
+        return workspace.right, workspace.left
+
+    def values(a: slice, b: slice, wanted: Sequence[int]) -> list[Matrix]:
+        s_a, s_b, x = gram_a[..., a], gram_b[..., b], start[:, a]
+        right, left = chains((s_a.shape[2], s_b.shape[2]))
+        right.start(reduce(matrices[0] @ x, p)[..., None])
+        for m in matrices[1 : middle + 1]:  # v ← P S v
+            right.step(constant_times(m, s_a, p), constant_times(m, s_b, p))
+        left.start(network.readout[:, None, None])
+        for m in reversed(matrices[middle + 1 :]):  # u ← S Pᵀ u, and (S Pᵀ)ᵀ = P S
+            left.step(*(constant_times(m, s, p).swapaxes(0, 1) for s in (s_a, s_b)))
+        return [reduce(_coefficient(left, right, k), p) for k in wanted]
+
+    return values
+
+
+class _Chain:
+    """A vector of polynomials in τ on a tile, multiplied again and again by S_A + τ S_B.
+
+    The lowest coefficient depends on side A alone and the highest may depend on side B alone, so the
+    two are kept apart, small; the others are (degree, d, A points, B points).
+    """
+
+    def __init__(self, steps: int, width: int, tile: tuple[int, int], prime: int) -> None:
+        self.prime = prime
+        size = (max(0, steps - 1), width, *tile)
+        self._now, self._next, self._scratch = np.empty(size), np.empty(size), np.empty(size)
+        self._high, self._spare = np.empty((2, width, *tile)), np.empty((width, *tile))
+
+    def start(self, vector: Matrix) -> None:
+        self.degree = 0
+        self.low = self.high = vector
+
+    @property
+    def middle(self) -> Matrix:
+        return self._now[: max(0, self.degree - 1)]
+
+    def coefficient(self, k: int) -> Matrix:
+        return self.low if k == 0 else self.high if k == self.degree else self._now[k - 1]
+
+    def step(self, m_a: Matrix, m_b: Matrix) -> None:
+        n, old = self.degree, self.middle
+        a, b = m_a[..., None], m_b[:, :, None, :]
+        if n:
+            new, scratch = self._next[:n], self._scratch[: n - 1]
+            np.einsum("ija,kjab->kiab", m_a, old, out=new[:-1])
+            _apply(a, self.high, new[-1])
+            np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
+            new[1:] += scratch
+            new[0] += _apply(b, self.low, self._spare)
+            for k in range(n):
+                reduce(new[k], self.prime, self._spare)
+            self._now, self._next = self._next, self._now
+        self.low = reduce(_apply(a, self.low), self.prime)
+        if self.high.shape[1] > 1:  # it depends on side A as well, and is large
+            self.high = reduce(_apply(b, self.high, self._high[n % 2]), self.prime, self._spare)
+        else:
+            self.high = reduce(_apply(b, self.high), self.prime)
+        self.degree += 1
+
+
+def _apply(m: Matrix, v: Matrix, out: Matrix | None = None) -> Matrix:
+    """Matrix (d d A B) times vector (d A B), not reduced, where A or B may be one.
+
+    Not by BLAS, though for d ≥ 8 parts of it are large products: with the tiles shared out over all
+    cores its own threads only wait for each other.
+    """
+    return np.einsum("ijab,jab->iab", m, v, out=out)
+
+
+def _coefficient(left: _Chain, right: _Chain, k: int) -> Matrix:
+    """The coefficient of degree k of the inner product of two chains, not reduced."""
+    total = np.zeros((1, 1))
+    low, high = max(0, k - right.degree), min(k, left.degree)
+    for j in range(low, high + 1):
+        total = total + np.einsum("iab,iab->ab", left.coefficient(j), right.coefficient(k - j))
+    return total

@@ -1,0 +1,266 @@
+"""The analysed network over a prime field, evaluated three ways that must agree.
+
+    y^i = Σ_j Σ_h ⟨W^Q_h x^i, W^K_h x^j⟩ W^O_h W^V_h x^j                                 (eq. 3)
+
+`direct` is eq. 3, position by position. `gram` is the Gram form x ← M(S) x, S ← M(S) S M(S)ᵀ with
+M(S) = Σ_h B_h S A_h, A_h = W^K_hᵀ W^Q_h, B_h = W^O_h W^V_h. `word` writes the one-head network as one
+product of C matrices S with constant matrices between them.
+
+Shape letters: L layers, H heads, d width, a = d/H, N positions; a batch of inputs fills the last axes.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.separation.counting import check_shape
+from deepwide.separation.field import Matrix, balanced, reduce
+
+_NAMES = ("query", "key", "value", "output")
+
+
+def stream(name: str, shape: tuple[int, ...], prime: int) -> Matrix:
+    """Residues drawn from SHAKE-256 of a name: the same on every machine and version, for ever.
+
+    >>> stream("weights/0", (3,), 101)
+    array([ 39., -14.,  -5.])
+    """
+    size = int(np.prod(shape))
+    raw = np.frombuffer(hashlib.shake_256(name.encode()).digest(8 * size), dtype="<u8")
+    return balanced(raw % np.uint64(prime), prime).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Weights of L layers modulo a prime, and the vector the scalar output is read with."""
+
+    query: Matrix  # L H a d
+    key: Matrix  # L H a d
+    value: Matrix  # L H a d
+    output: Matrix  # L H d a
+    readout: Matrix  # d
+    prime: int
+    residual: bool = False
+    causal: bool = False
+
+    @property
+    def depth(self) -> int:
+        return len(self.query)
+
+    @property
+    def heads(self) -> int:
+        return int(self.query.shape[1])
+
+    @property
+    def width(self) -> int:
+        return int(self.query.shape[3])
+
+    def score(self, layer: int) -> Matrix:
+        """A_h = W^K_hᵀ W^Q_h for each head: H d d."""
+        return reduce(self.key[layer].transpose(0, 2, 1) @ self.query[layer], self.prime)
+
+    def mix(self, layer: int) -> Matrix:
+        """B_h = W^O_h W^V_h for each head: H d d."""
+        return reduce(self.output[layer] @ self.value[layer], self.prime)
+
+
+def random_network(
+    depth: int, width: int, heads: int, prime: int, seed: int, residual: bool = False, causal: bool = False
+) -> Network:
+    """Every weight uniform modulo the prime."""
+    check_shape(depth, width, heads)
+    inner = (depth, heads, width // heads, width)
+    query, key, value = (stream(f"deepwide/weights/{name}/{seed}", inner, prime) for name in _NAMES[:3])
+    output = stream(f"deepwide/weights/output/{seed}", inner, prime).transpose(0, 1, 3, 2)
+    readout = stream(f"deepwide/weights/readout/{seed}", (width,), prime)
+    return Network(query, key, value, output, readout, prime, residual, causal)
+
+
+def identity_network(
+    depth: int, width: int, heads: int, prime: int, residual: bool = False, causal: bool = False
+) -> Network:
+    """The structured assignment of docs/theory.md: all four matrices the identity, so that y = S^C x."""
+    check_shape(depth, width, heads)
+    eye = np.eye(width).reshape(1, heads, width // heads, width).repeat(depth, axis=0)
+    ones = np.ones(width)
+    return Network(eye, eye, eye, eye.transpose(0, 1, 3, 2), ones, prime, residual, causal)
+
+
+def load_network(path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False) -> Network:
+    """Weights from .npz or .safetensors: `0.query`, `0.key`, `0.value`, `0.output`, `1.query`, …, `readout`.
+
+    Each is a d×d matrix as torch's Linear keeps it (out, in), heads one after another. Floats are taken
+    at their exact value n·2^e, so the answer is about the very network in the file.
+    """
+    arrays = read_arrays(path)
+    depth = len({name.split(".")[0] for name in arrays if "." in name})
+    wanted = [f"{layer}.{name}" for layer in range(depth) for name in _NAMES]
+    for name in wanted:
+        if name not in arrays:
+            raise DeepwideError(
+                f"{path} has no array '{name}'; it holds {_list(arrays)}; needed: {_list(wanted)}."
+            )
+    for name in arrays:
+        if name not in (*wanted, "readout"):
+            raise DeepwideError(f"{path} has an array '{name}', no weight: {did_you_mean(name, wanted)}")
+    if not depth:
+        raise DeepwideError(f"{path} holds no weights; it needs arrays 0.query, 0.key, 0.value, 0.output.")
+    width = arrays["0.query"].shape[-1]
+    check_shape(depth, width, heads)
+    for name in wanted:
+        if arrays[name].shape != (width, width):
+            raise DeepwideError(f"'{name}' in {path} is {arrays[name].shape}; all must be {(width, width)}.")
+    readout = arrays.get("readout", np.eye(width)[0])
+    if readout.shape != (width,):
+        raise DeepwideError(f"'readout' in {path} is {readout.shape}; it must be {(width,)}.")
+    exact = {name: exact_residues(arrays[name], prime, f"'{name}' in {path}") for name in wanted}
+    inner = (depth, heads, width // heads, width)
+    query, key, value = (
+        np.stack([exact[f"{layer}.{name}"] for layer in range(depth)]).reshape(inner) for name in _NAMES[:3]
+    )
+    output = np.stack([exact[f"{layer}.output"] for layer in range(depth)])
+    output = output.reshape(depth, width, heads, width // heads).transpose(0, 2, 1, 3)
+    ends = exact_residues(readout, prime, f"'readout' in {path}")
+    return Network(query, key, value, output, ends, prime, residual, causal)
+
+
+def file_shape(path: Path) -> tuple[int, int]:
+    """The depth and width of the weights in a file, from its names and its first query matrix."""
+    arrays = read_arrays(path)
+    if "0.query" not in arrays or arrays["0.query"].ndim != 2:
+        raise DeepwideError(f"{path} has no matrix '0.query'; it holds {_list(arrays)}.")
+    return len({name.split(".")[0] for name in arrays if "." in name}), arrays["0.query"].shape[1]
+
+
+def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
+    """Named arrays from .npz or .safetensors; anything else gets a sentence."""
+    if not path.is_file():
+        raise DeepwideError(
+            f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file."
+        )
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return dict(file)
+        if path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+
+            return dict(load_file(path))
+    except ImportError:
+        raise DeepwideError("For .safetensors you need safetensors: pip install 'deepwide[train]'.") from None
+    except Exception as error:
+        raise DeepwideError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
+    raise DeepwideError(f"{path} must end in .npz or .safetensors.")
+
+
+def _list(names: Sequence[str] | dict[str, npt.NDArray[np.generic]]) -> str:
+    shown = [f"'{name}'" for name in list(names)[:5]]
+    return ", ".join(shown) + (", …" if len(names) > 5 else "")
+
+
+def exact_residues(values: npt.NDArray[np.generic], prime: int, what: str) -> Matrix:
+    """Integers or floats (each exactly n·2^e) as residues modulo an odd prime.
+
+    >>> exact_residues(np.array([0.5, -3.0, 0.75]), 7, "x")   # 1/2 = 4, −3 and 3/4 = 6 modulo 7
+    array([-3., -3., -1.])
+    """
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise DeepwideError(f"{what} must hold finite numbers.")
+    residues = []
+    for value in values.ravel().tolist():
+        ratio = Fraction(value)
+        residues.append(ratio.numerator * pow(ratio.denominator, -1, prime) % prime)
+    return balanced(np.array(residues, dtype=np.int64), prime).reshape(values.shape)
+
+
+def times(a: Matrix, b: Matrix, prime: int) -> Matrix:
+    """The matrix product over the two leading axes, for every member of the batch; reduced.
+
+    By einsum, here and below: BLAS is slow on matrices this small, and its threads would fight with
+    those that share out the tiles.
+    """
+    return reduce(np.einsum("ij...,jk...->ik...", a, b), prime)
+
+
+def constant_times(c: Matrix, x: Matrix, prime: int) -> Matrix:
+    """The product of one matrix with the leading axis of a batch; reduced."""
+    return reduce(np.einsum("ij,j...->i...", c, x), prime)
+
+
+def gram(network: Network, s: Matrix, x: Matrix) -> Matrix:
+    """The output from the Gram matrix s (d d …) of all positions and the output's own input x (d …).
+
+    Not for a causal network, where every position sees a Gram matrix of its own.
+    """
+    assert not network.causal
+    p, d = network.prime, network.width
+    eye = np.eye(d).reshape(d, d, *[1] * (s.ndim - 2))
+    x = x[:, None]
+    for layer in range(network.depth):
+        m = np.zeros_like(s)
+        for score, mix in zip(network.score(layer), network.mix(layer), strict=True):
+            right = constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
+            m += constant_times(mix, right, p)
+        if network.residual:
+            m += eye
+        reduce(m, p)
+        x = times(m, x, p)
+        if layer < network.depth - 1:
+            s = times(times(m, s, p), m.swapaxes(0, 1), p)
+    return constant_times(network.readout[None], x[:, 0], p).reshape(x.shape[2:])
+
+
+def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) -> Matrix:
+    """The output at position `at` by eq. 3 itself, for inputs x (N d …); no Gram matrix anywhere.
+
+    With `scale` (N …) position j counts scale_j times in every sum over positions. That is what
+    multiplying x^j by √scale_j does to the outputs of a network without residual connections, up to
+    a factor √scale_i, and it is how the parts of different degree are told apart without a root.
+    """
+    p = network.prime
+    for layer in range(network.depth):
+        last = layer == network.depth - 1
+        seen = [at] if last else range(at + 1 if network.causal else len(x))
+        new = {i: x[i].copy() if network.residual else np.zeros_like(x[i]) for i in seen}
+        for h in range(network.heads):
+            weights = (network.query, network.key, network.value)
+            query, key, value = (
+                [constant_times(w[layer, h], position, p) for position in x] for w in weights
+            )
+            for i in seen:
+                mixed = np.zeros_like(value[0])
+                for j in range(i + 1 if network.causal else len(x)):
+                    score = reduce((query[i] * key[j]).sum(axis=0), p)
+                    if scale is not None:
+                        score = reduce(score * scale[j], p)
+                    mixed += reduce(score * value[j], p)
+                new[i] += constant_times(network.output[layer, h], reduce(mixed, p), p)
+        # Positions that no one will look at keep their old values; only `seen` is read from here on.
+        x = np.stack([reduce(new[i], p) if i in new else x[i] for i in range(len(x))])
+    return constant_times(network.readout[None], x[at], p).reshape(x.shape[2:])
+
+
+def word(network: Network) -> list[Matrix]:
+    """P_0 … P_C with y = P_C S P_{C−1} S … S P_0 x, for one head without residual connections."""
+    assert network.heads == 1
+    assert not network.residual
+    assert not network.causal
+    p = network.prime
+
+    def join(left: list[Matrix], right: list[Matrix]) -> list[Matrix]:  # both read from the right end
+        return [*right[:-1], reduce(left[0] @ right[-1], p), *left[1:]]
+
+    s = [np.eye(network.width), np.eye(network.width)]
+    y = [np.eye(network.width)]
+    for layer in range(network.depth):
+        score, mix = network.score(layer)[0], network.mix(layer)[0]
+        m = join([mix], join(s, [score]))
+        y = join(m, y)
+        s = join(join(m, s), [matrix.T for matrix in reversed(m)])
+    return y

@@ -1,0 +1,109 @@
+"""A certificate holds when checked from its seeds, and does not when any digit of it was changed."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.separation.case import Case
+from deepwide.separation.certificates import _seal, certificate, read, verify, write
+from deepwide.separation.measurement import confirm, measure
+
+
+@pytest.fixture(scope="module")
+def content() -> dict[str, Any]:
+    measured = measure(Case(2, 3, 3, seed=7))
+    return certificate(measured, confirm(measured))
+
+
+@pytest.fixture
+def path(content: dict[str, Any], tmp_path: Path) -> Path:
+    write(content, tmp_path / "c.json")
+    return tmp_path / "c.json"
+
+
+def test_a_certificate_verifies(path: Path) -> None:
+    assert verify(path).rank == 43
+
+
+def test_every_kind_of_case_verifies(tmp_path: Path) -> None:
+    for case in (
+        Case(2, 2, causal=True),
+        Case(2, 2, residual=True),
+        Case(2, 3, sides="AB"),
+        Case(2, 2, weights="identity"),
+    ):
+        write(certificate(measure(case), None), tmp_path / "c.json")
+        assert verify(tmp_path / "c.json").case == case
+    write(certificate(measure(Case(2, 2), full_grid=True), None), tmp_path / "g.json")
+    assert verify(tmp_path / "g.json").rank == 18
+
+
+def test_no_single_changed_digit_goes_unnoticed(path: Path) -> None:
+    text = path.read_text()
+    places = [match.start() for match in re.finditer(r"\d", text)]
+    for place in places:
+        changed = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
+        path.write_text(changed)
+        with pytest.raises(DeepwideError):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rank", 44), ("blocks", [1, 6, 16, 18, 3]), ("prime", 1_048_571), ("points_sha256", "0" * 64),
+        ("bound", 48), ("block_bounds", [1, 6, 21, 18, 4]), ("points", [2, 7, 22, 19, 5]),
+    ],
+)  # fmt: skip
+def test_a_forged_and_sealed_certificate_does_not_verify(path: Path, key: str, value: object) -> None:
+    forged = read(path) | {key: value}
+    write({**forged, "sha256": _seal(forged)}, path)
+    with pytest.raises(DeepwideError, match="does not hold"):
+        verify(path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("seed", 8), ("heads", 1)])
+def test_a_certificate_of_another_network_does_not_verify(path: Path, key: str, value: int) -> None:
+    forged = read(path)
+    forged["case"][key] = value
+    write({**forged, "sha256": _seal(forged)}, path)
+    with pytest.raises(DeepwideError, match="does not hold"):
+        verify(path)
+
+
+def test_a_forged_confirmation_does_not_verify(path: Path) -> None:
+    forged = read(path)
+    forged["confirmed"]["points_sha256"] = "1" * 64
+    write({**forged, "sha256": _seal(forged)}, path)
+    with pytest.raises(DeepwideError, match="second sample points"):
+        verify(path)
+
+
+def test_a_torn_file_gets_a_sentence(path: Path) -> None:
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(DeepwideError, match="torn"):
+        read(path)
+    path.write_text(json.dumps({"format": "something else"}))
+    with pytest.raises(DeepwideError, match="not a certificate of this program"):
+        read(path)
+
+
+def test_a_weight_file_that_changed_is_noticed(tmp_path: Path) -> None:
+    names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
+    draw = np.random.default_rng(0)
+    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})
+    case = Case(2, 2, weights=str(tmp_path / "w.npz"))
+    write(certificate(measure(case), None), tmp_path / "c.json")
+    assert verify(tmp_path / "c.json").rank == 18
+    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})
+    with pytest.raises(DeepwideError, match="not the file"):
+        verify(tmp_path / "c.json")
+
+
+def test_writing_leaves_nothing_else_behind(path: Path) -> None:
+    assert [file.name for file in path.parent.iterdir()] == ["c.json"]

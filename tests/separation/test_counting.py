@@ -1,0 +1,151 @@
+"""The count against listings, against itself computed another way, and against the table of theory.md."""
+
+from itertools import combinations_with_replacement
+from math import comb
+
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.separation.counting import (
+    count,
+    multiset,
+    partitions,
+    schur_dimension,
+    side_with_output,
+    side_without_output,
+    total,
+)  # fmt: skip
+from deepwide.separation.theorems import bounds, log3, log3_count
+
+TABLE = {
+    1: {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 8: 9},
+    2: {1: 5, 2: 18, 3: 49, 4: 110, 5: 216, 6: 385, 8: 999},
+    3: {1: 14, 2: 232},
+    4: {1: 41, 2: 4538},
+}
+
+
+@pytest.mark.parametrize("depth", TABLE)
+def test_the_table_of_the_theory(depth: int) -> None:
+    assert {width: total(depth, width) for width in TABLE[depth]} == TABLE[depth]
+    assert {width: count(depth, width).total for width in TABLE[depth]} == TABLE[depth]
+
+
+def test_blocks_of_the_worked_examples() -> None:
+    assert count(2, 3).blocks == (1, 6, 21, 18, 3)
+    assert count(2, 3, positions=(1, 1)).blocks == (1, 6, 15, 10, 3)
+
+
+def test_multiset_counts_multisets() -> None:
+    for n in range(1, 6):
+        for k in range(6):
+            assert multiset(n, k) == len(list(combinations_with_replacement(range(n), k)))
+
+
+def test_schur_dimensions_are_those_of_known_representations() -> None:
+    for d in range(1, 6):
+        for k in range(5):
+            assert schur_dimension((k,), d) == multiset(d, k)  # symmetric powers
+            assert schur_dimension((1,) * k, d) == comb(d, k)  # exterior powers
+    assert schur_dimension((2, 1), 3) == 8  # the adjoint representation
+
+
+def test_representations_add_up_to_the_closed_form_when_positions_suffice() -> None:
+    """Sym^k(Sym² V) = ⊕ over partitions λ of k of the representation 2λ: two independent formulas."""
+    for d in range(1, 5):
+        for k in range(7):
+            listed = sum(schur_dimension(tuple(2 * part for part in shape), d) for shape in partitions(k, d))
+            assert listed == multiset(d * (d + 1) // 2, k)
+
+
+def test_fewer_positions_give_fewer_functions_and_enough_give_all() -> None:
+    for d in range(2, 5):
+        for k in range(5):
+            by_positions = [side_without_output(d, m, k) for m in range(1, d + 2)]
+            assert by_positions == sorted(by_positions)
+            assert by_positions[-1] == by_positions[-2]
+            with_output = [side_with_output(d, m, k) for m in range(1, d + 2)]
+            assert with_output == sorted(with_output)
+            assert with_output[-1] == with_output[-2] == d * multiset(d * (d + 1) // 2, k)
+
+
+def test_one_position_a_side_counts_forms_of_even_and_odd_degree() -> None:
+    for d in range(2, 6):
+        for k in range(6):
+            assert side_without_output(d, 1, k) == multiset(d, 2 * k)
+            assert side_with_output(d, 1, k) == multiset(d, 2 * k + 1)
+
+
+def test_the_total_is_the_least_cover_of_the_staircase() -> None:
+    for depth, width in ((2, 3), (3, 2), (3, 3), (4, 2)):
+        c, D = (3**depth - 1) // 2, width * (width + 1) // 2
+        covers = [
+            sum(multiset(D, i) for i in range(k)) + width * sum(multiset(D, i) for i in range(c + 1 - k))
+            for k in range(c + 2)
+        ]
+        assert total(depth, width) == min(covers)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 16])
+def test_the_logarithm_is_that_of_the_exact_total(depth: int, width: int) -> None:
+    assert log3_count(depth, width).overlaps(log3(total(depth, width)))
+    assert float(log3_count(depth, width).rad()) < 1e-12
+
+
+def test_depth_50_and_width_12288_in_under_a_second() -> None:
+    import time
+
+    started = time.perf_counter()
+    answer = log3_count(50, 12288)
+    assert time.perf_counter() - started < 1
+    # log_3 multiset(D + 1, C/2) by Stirling, D = 75 503 616: a check of size from the other side.
+    assert 2.50e9 < float(answer) < 2.51e9
+    assert float(answer.rad()) < 1e-6
+
+
+def test_the_count_never_passes_the_upper_bound_of_theorem_1() -> None:
+    for depth in range(1, 5):
+        for width in (3**depth + 1, 3**depth + 5, 2 * 3**depth, 500):
+            if width > 3**depth:
+                for heads in (1, width):
+                    upper = bounds(depth, width, heads).upper
+                    assert upper is not None
+                    assert not log3_count(depth, width) > upper  # equal at depth 1 with one head
+
+
+def test_heads_never_add_and_one_head_is_the_plain_count() -> None:
+    for depth in (1, 2, 3):
+        for width in (2, 4, 6):
+            totals = [count(depth, width, heads).total for heads in range(1, width + 1) if width % heads == 0]
+            assert totals == sorted(totals, reverse=True)
+            assert totals[0] == total(depth, width)
+
+
+def test_heads_of_width_one_at_depth_two_in_closed_form() -> None:
+    """d(d² + 1)/2 in the middle, and min(binom(d+2, 3), d(D − d)) + d² next to it."""
+    for d in range(2, 12):
+        D = d * (d + 1) // 2
+        beside = min(comb(d + 2, 3), d * (D - d)) + d * d
+        assert count(2, d, d).blocks == (1, D, d * (d * d + 1) // 2, beside, d)
+
+
+def test_exact_integers_have_no_largest_size() -> None:
+    assert len(str(total(8, 20))) == 284
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "positions", "words"),
+    [
+        (0, 3, None, "depth must be at least 1"),
+        (2, 0, None, "width must be at least 1"),
+        (2, 3, (0, 1), "at least one position"),
+        (40, 3, None, "deepwide bounds"),
+        (8, 12, (9, 9), "too many to list"),
+    ],
+)
+def test_what_cannot_be_counted_gets_a_sentence(
+    depth: int, width: int, positions: tuple[int, int] | None, words: str
+) -> None:
+    with pytest.raises(DeepwideError, match=words):
+        count(depth, width, 1, positions)

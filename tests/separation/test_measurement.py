@@ -1,0 +1,198 @@
+"""Measured ranks: the table of theory.md, every way of evaluating, every kind of network."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.separation import measurement
+from deepwide.separation.case import Case
+from deepwide.separation.field import PRIME, SECOND_PRIME, reduce
+from deepwide.separation.measurement import AboveTheCountError, confirm, estimate, measure
+from deepwide.separation.network import random_network
+from deepwide.separation.theorems import structured_bound
+from separation.test_counting import TABLE
+
+
+@pytest.mark.parametrize(
+    ("depth", "width"),
+    [(depth, width) for depth in TABLE for width in TABLE[depth] if (depth, width) != (2, 8)],
+)
+def test_one_head_meets_the_count_on_the_table_of_the_theory(depth: int, width: int) -> None:
+    measured = measure(Case(depth, width))
+    assert measured.rank == TABLE[depth][width]
+    assert measured.blocks == measured.bounds
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "heads", "rank"),
+    [(2, 2, 2, 17), (2, 3, 3, 43), (3, 2, 2, 215), (2, 4, 4, 85), (2, 4, 2, 107)],
+)
+def test_more_heads_measure_lower_meet_their_count_and_are_confirmed(
+    depth: int, width: int, heads: int, rank: int
+) -> None:
+    measured = measure(Case(depth, width, heads))
+    assert measured.rank == rank
+    assert measured.blocks == measured.bounds
+    assert confirm(measured).blocks == measured.blocks
+
+
+@pytest.mark.parametrize(("depth", "width", "heads"), [(2, 4, 4), (2, 4, 2), (3, 2, 2)])
+def test_the_count_for_heads_is_not_just_where_we_looked(depth: int, width: int, heads: int) -> None:
+    """Sampled as if one head were possible, the blocks still stop at the count for more heads."""
+    case = Case(depth, width, heads)
+    expected = case.block_bounds
+    roomy = Case(depth, width, heads)
+    object.__setattr__(roomy, "block_bounds", Case(depth, width).block_bounds)
+    assert measure(roomy).blocks == expected
+
+
+def test_few_positions_meet_the_smaller_count() -> None:
+    assert measure(Case(2, 3, sides="AB", at=0)).blocks == (1, 6, 15, 10, 3)
+    for a, b in ((1, 1), (2, 2), (3, 1), (2, 3)):
+        for depth, width in ((2, 3), (2, 4)):
+            measured = measure(Case(depth, width, sides=Case.with_positions(a, b)))
+            assert measured.blocks == measured.bounds, (a, b, depth, width)
+
+
+def test_one_position_with_the_output_and_more_without_stay_below_the_count() -> None:
+    """Measured, not explained by a dimension: S_A of rank one falls apart into factors."""
+    measured = measure(Case(2, 3, sides="BBA"))
+    assert measured.blocks == (1, 6, 19, 10, 3)
+    assert measured.bounds == (1, 6, 21, 10, 3)
+    assert confirm(measured).blocks == measured.blocks
+
+
+@pytest.mark.parametrize(
+    "case", [Case(2, 2), Case(2, 3), Case(2, 2, 2), Case(2, 3, 3), Case(2, 3, sides="AB")]
+)
+def test_blocks_sum_to_the_full_grid_by_eq_3(case: Case) -> None:
+    assert measure(case, full_grid=True).rank == sum(measure(case).blocks)
+
+
+@pytest.mark.parametrize(
+    "case", [Case(3, 2), Case(2, 4), Case(3, 2, causal=True), Case(2, 2, 2, residual=True)]
+)
+def test_the_independent_way_agrees(case: Case) -> None:
+    first, second = measure(case), measure(case, SECOND_PRIME, flint=True, chain=False)
+    assert first.blocks == second.blocks
+    assert (first.algorithm, second.algorithm) == ("dgemm", "flint")
+
+
+def test_proposition_1_by_eq_3_over_every_balanced_partition() -> None:
+    for depth, width, heads in ((2, 2, 1), (2, 2, 2), (1, 3, 1)):
+        ranks = set()
+        for others in combinations(range(1, 4), 1):
+            sides = "".join("A" if i in (0, *others) else "B" for i in range(4))
+            ranks.add(measure(Case(depth, width, heads, sides=sides, at=0), full_grid=True).rank)
+        assert len(ranks) == 1
+
+
+def test_which_position_the_output_is_read_at_changes_nothing_unless_causal() -> None:
+    assert {measure(Case(2, 2, sides="ABBA", at=at), full_grid=True).rank for at in range(4)} == {18}
+    causal = [measure(Case(2, 2, sides="ABBA", at=at, causal=True)).rank for at in range(4)]
+    assert causal[0] == 1
+    assert causal[3] > causal[1]
+
+
+def test_a_causal_network_graded_is_what_the_full_grid_says() -> None:
+    for case in (Case(2, 2, causal=True), Case(2, 2, 2, sides="ABAB", causal=True)):
+        assert measure(case).rank == measure(case, full_grid=True).rank
+
+
+def test_a_residual_connection_never_lowers_the_rank_and_keeps_the_bound() -> None:
+    for depth, width, heads in ((1, 2, 1), (2, 2, 1), (2, 3, 1), (2, 2, 2), (3, 2, 1)):
+        plain = measure(Case(depth, width, heads))
+        residual = measure(Case(depth, width, heads, residual=True))
+        assert residual.bound == Case(depth, width).bound
+        assert plain.rank <= residual.rank <= residual.bound
+
+
+def test_a_residual_network_by_eq_3() -> None:
+    for heads in (1, 2):
+        case = Case(2, 2, heads, residual=True)
+        assert measure(case, full_grid=True).rank == measure(case).rank
+
+
+def test_identity_weights_reach_what_the_proof_says() -> None:
+    """Isotropic inputs of the identity network give (a·b)^C: as many as harmonic polynomials of degree C."""
+    for depth, width in ((1, 2), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3)):
+        two = measure(Case(depth, width, sides="BA", weights="identity"))
+        more = measure(Case(depth, width, weights="identity"))
+        assert structured_bound(depth, width) <= two.rank <= more.rank <= more.bound
+
+
+def test_scaling_the_weights_changes_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = measure(Case(2, 3, 3)).blocks
+
+    def scaled(self: Case, prime: int) -> object:
+        network = random_network(self.depth, self.width, self.heads, prime, self.seed)
+        object.__setattr__(network, "query", reduce(network.query * 5, prime))
+        object.__setattr__(network, "output", reduce(network.output * np.float64(11), prime))
+        return network
+
+    monkeypatch.setattr(Case, "network", scaled)
+    assert measure(Case(2, 3, 3)).blocks == before
+
+
+def test_other_seeds_and_primes_measure_the_same() -> None:
+    for seed in range(3):
+        for prime in (65_521, PRIME):
+            assert measure(Case(2, 3, 3, seed=seed), prime).rank == 43
+
+
+def test_a_rank_above_the_count_stops_with_an_error() -> None:
+    case = Case(2, 3)
+    object.__setattr__(case, "block_bounds", (1, 6, 20, 18, 3))
+    with pytest.raises(AboveTheCountError, match=r"Block 2 .* measured 21, above its dimension bound 20"):
+        measure(case)
+
+
+def test_a_confirmation_that_differs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = measure(Case(2, 2))
+    monkeypatch.setattr(measurement, "flint_rank", lambda *_: 0)
+    with pytest.raises(DeepwideError, match="unlucky"):
+        confirm(first)
+
+
+def test_too_large_says_how_large_and_what_would_fit() -> None:
+    with pytest.raises(
+        DeepwideError, match=r"2\.691e\+11 rows.*at depth 4 a width of \d or at width 6 a depth of 2"
+    ):
+        measure(Case(4, 6))
+    with pytest.raises(DeepwideError, match="1 MB may be used"):
+        measure(Case(3, 3), memory=1_000_000)
+
+
+def test_blocks_are_streamed_when_memory_is_short() -> None:
+    case = Case(3, 2)
+    need = estimate(case)
+    assert need.bytes < need.all_bytes
+    assert measure(case, memory=need.bytes).blocks == measure(case).blocks
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"depth": 0, "width": 2}, "depth must be at least 1"),
+        ({"depth": 2, "width": 3, "heads": 2}, "cannot be split evenly over 2 heads; it can over 1, 3"),
+        ({"depth": 2, "width": 2, "sides": "AXB"}, "must name a side"),
+        ({"depth": 2, "width": 2, "sides": "AB", "at": 2}, "positions are 0 to 1"),
+        ({"depth": 30, "width": 2}, "cannot be measured"),
+    ],
+)
+def test_cases_that_are_none_get_a_sentence(arguments: dict[str, int], words: str) -> None:
+    with pytest.raises(DeepwideError, match=words):
+        Case(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_prime_too_small_for_the_degrees_is_refused() -> None:
+    with pytest.raises(DeepwideError, match="above 28"):
+        measure(Case(3, 2), 23)
+
+
+@pytest.mark.slow
+def test_larger_cases_meet_the_count() -> None:
+    assert measure(Case(2, 8)).rank == 999
+    assert measure(Case(3, 3)).rank == 3102
