@@ -1,5 +1,6 @@
 """`make bench`: every benchmark, one after another."""
 
-from benchmarks import planner
+from benchmarks import planner, separation
 
 planner.main()
+separation.main([])

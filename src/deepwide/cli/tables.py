@@ -183,10 +183,10 @@ def show_verdicts(verdicts: Sequence[Verdict], to: Console) -> None:
     if any(v.extrapolated for v in verdicts):
         to.print("[dim]* extrapolated: the cost of a wrong depth was measured up to 1.8B block parameters.[/dim]")
     to.print(f"[dim]Rule: {verdicts[0].rule}.[/dim]")
-    for v in verdicts:
-        for note in v.notes:
-            if not note.startswith("the loss difference is extrapolated"):
-                to.print(f"[dim]{v.name}: {note}.[/dim]")
+    notes = dict.fromkeys(note for v in verdicts for note in v.notes if not note.startswith("the loss difference is"))
+    for note in notes:
+        names = ", ".join(v.name for v in verdicts if note in v.notes)
+        to.print(f"[dim]{names}: {note}.[/dim]")
 
 
 def show_count_of(

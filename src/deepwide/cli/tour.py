@@ -1,5 +1,6 @@
-"""`deepwide tour`: the main jobs on embedded defaults, for a newcomer."""
+"""`deepwide tour`: the main jobs on embedded defaults, for a newcomer. Each step is a command anyone can type."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -7,36 +8,23 @@ import typer
 
 from deepwide.cli.app import app, console
 
+MODELS = ("gpt3-175b", "llama-3-8b", "llama-3.1-405b", "qwen2.5-32b", "gpt2-xl", "smollm2-360m", "pythia-1b")
+
 
 @app.command(epilog="Example: deepwide tour --out out")
-def tour(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out"),
-) -> None:
-    """Plan a 1.3B model, audit GPT-3, and draw the map: a minute's walk through deepwide."""
-    from deepwide.auditing import audit
-    from deepwide.catalogue import find_model
-    from deepwide.cli.pictures import draw_verdicts
-    from deepwide.cli.tables import show_plan, show_verdicts
-    from deepwide.planning import plan
-
-    to = console()
-    to.rule("1. How deep and how wide should 1.3B parameters be?   deepwide plan 1.3B")
-    show_plan(plan(1_300_000_000), to)
-    names = (
-        "gpt3-175b",
-        "llama-3-8b",
-        "llama-3.1-405b",
-        "qwen2.5-32b",
-        "gpt2-xl",
-        "smollm2-360m",
-        "pythia-1b",
+def tour(out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out")) -> None:
+    """Plan a 1.3B model, audit GPT-3, draw the map, ask the theory, measure a rank: a minute's walk through deepwide."""
+    picture = (out / "map.svg").resolve()
+    steps = (
+        ("How deep and how wide should 1.3B parameters be?", ["plan", "1.3B"]),
+        ("Were these built too deep? And the map of it", ["audit", *MODELS, "--plot", str(picture)]),
+        ("What does the theory say of depth 6 and width 1000?", "bounds --depth 6 --width 1000 --match 2".split()),
+        ("And what does a real instance do, exactly?", "rank --depth 3 --width 2".split()),
     )
-    to.rule(f"2. Were these built too deep?   deepwide audit {' '.join(names[:3])} …")
-    verdicts = [audit(find_model(name).shape, name=name) for name in names]
-    show_verdicts(verdicts, to)
-    to.rule("3. The map   --plot out/map.svg")
-    for suffix in ("svg", "html"):
-        path = out / f"map.{suffix}"
-        draw_verdicts(verdicts, "levine", path)
-        to.print(f"Saved {path.resolve()}")
-    to.print("\nNext: deepwide plan --help, deepwide audit path/to/config.json, deepwide models")
+    for number, (question, words) in enumerate(steps, 1):
+        console().rule(f"{number}. {question}")
+        console().print(f"[bold]$ deepwide {shlex.join(words)}[/bold]\n")
+        app(words, standalone_mode=False)
+        print()
+    console().print(f"The map is at {picture}")
+    console().print("Next: deepwide plan --help, deepwide audit path/to/config.json, deepwide models")
