@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +111,21 @@ def test_a_range_prints_a_table_and_a_second_run_measures_nothing(
     _, again, _ = run(*words)
     assert [(case.depth, case.width, case.heads) for case in measured] == [(3, 2, 1)]
     assert again.count("kept") == 8
+
+
+@pytest.mark.slow
+def test_a_range_that_is_killed_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
+    words = ["rank", "--depth", "1..3", "--width", "1..3", "--no-confirm", "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "deepwide", *words], stdout=subprocess.DEVNULL)
+    while len(list(tmp_path.glob("*.json"))) < 4 and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    before = {path.name for path in tmp_path.glob("*.json")}
+    code, out, _ = run(*words)
+    assert code == 0
+    assert out.count("kept") == len(before) >= 4
+    assert len(list(tmp_path.glob("*.json"))) == 9
 
 
 @pytest.mark.parametrize(

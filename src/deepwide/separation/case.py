@@ -1,6 +1,6 @@
 """What is measured: one network, the two sides of its positions, and how large the answer can be."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 from pathlib import Path
@@ -75,9 +75,6 @@ class Case:
                 f"not depth {self.depth} and width {self.width}."
             )
         return network
-
-    def with_sides(self, sides: str, at: int) -> "Case":
-        return replace(self, sides=sides, at=at)
 
     @property
     def graded(self) -> bool:

@@ -240,8 +240,11 @@ def _fill(evaluate: Evaluator, sizes: dict[int, int], progress: Progress) -> dic
         for tile in tiles:
             work(tile)
     else:
-        with ThreadPoolExecutor(CORES) as pool:
+        pool = ThreadPoolExecutor(CORES)
+        try:
             list(pool.map(work, tiles))
+        finally:  # when interrupted, drop the tiles that are still waiting
+            pool.shutdown(cancel_futures=True)
     return blocks
 
 
