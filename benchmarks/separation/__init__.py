@@ -69,12 +69,8 @@ def rivals(sizes: list[int], rounds: int = 3) -> list[dict[str, Any]]:
             {
                 "n": n,
                 "seconds": {name: round(value, 4) for name, value in best.items()},
-                "times_faster_than_flint": round(best["flint"] / best["ours"], 2)
-                if "flint" in best
-                else None,
-                "times_faster_than_galois": round(best["galois"] / best["ours"], 1)
-                if "galois" in best
-                else None,
+                "times_faster_than_flint": round(best["flint"] / best["ours"], 2) if "flint" in best else None,
+                "times_faster_than_galois": round(best["galois"] / best["ours"], 1) if "galois" in best else None,
                 "gflops": round(flops / 1e9, 1),
                 "share_of_dgemm": round(flops / (2 * n**3 / best["dgemm"]), 3),
             }
@@ -181,9 +177,7 @@ def table(result: dict[str, Any]) -> str:
         s = row["seconds"]
         cells = [s["ours"], s.get("flint", "–"), s.get("galois", "–"), s["dgemm"]]
         ratio = row["times_faster_than_flint"]
-        lines.append(
-            f"| {row['n']} | {' | '.join(map(str, cells))} | {ratio or '–'} | {row['share_of_dgemm']:.0%} |"
-        )
+        lines.append(f"| {row['n']} | {' | '.join(map(str, cells))} | {ratio or '–'} | {row['share_of_dgemm']:.0%} |")
     lines += [
         "",
         "| L | d | rank | ours (s) | naive (s) | naive/ours | float64 SVD says |",
@@ -216,9 +210,7 @@ def save(result: dict[str, Any]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run everything and write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reach", metavar="LxD", help="only this case, added to the last results")
     options = parser.parse_args(arguments)
     if options.reach:

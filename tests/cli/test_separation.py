@@ -57,9 +57,7 @@ def test_bounds_on_the_boundary_says_that_neither_theorem_speaks(run: Run) -> No
 def test_bounds_draws_a_picture(run: Run, tmp_path: Path, ending: str) -> None:
     run("rank", "--depth", 2, "--width", "2..3", "--out", tmp_path / "ranks", "--no-confirm")
     picture = tmp_path / f"p.{ending}"
-    code, _, _ = run(
-        "bounds", "--depth", 2, "--width", 3, "--plot", picture, "--measured", tmp_path / "ranks"
-    )
+    code, _, _ = run("bounds", "--depth", 2, "--width", 3, "--plot", picture, "--measured", tmp_path / "ranks")
     assert code == 0
     start = {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[ending]
     assert picture.read_bytes().lstrip().startswith(start)
@@ -132,9 +130,7 @@ def test_a_range_that_is_killed_goes_on_where_it_was(run: Run, tmp_path: Path) -
     ("content", "words"),
     [("{", "torn"), ("{}", "not a certificate of this program"), (None, "another measurement")],
 )
-def test_a_torn_or_foreign_file_stops_the_run(
-    run: Run, tmp_path: Path, content: str | None, words: str
-) -> None:
+def test_a_torn_or_foreign_file_stops_the_run(run: Run, tmp_path: Path, content: str | None, words: str) -> None:
     path = tmp_path / "L2-d2-H1-seed0.json"
     if content is None:
         run("rank", "--depth", 2, "--width", 3, "--out", path)
@@ -238,8 +234,6 @@ def test_help_has_an_example(run: Run, verb: str) -> None:
 
 
 def test_importing_the_package_does_not_import_torch_or_altair() -> None:
-    script = (
-        "import deepwide.separation, deepwide.cli.app, sys; print({'torch', 'altair'} & set(sys.modules))"
-    )
+    script = "import deepwide.separation, deepwide.cli.app, sys; print({'torch', 'altair'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

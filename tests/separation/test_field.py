@@ -41,9 +41,7 @@ def test_every_rank_and_size_up_to_20(prime: int) -> None:
             assert rank(scrambled(n, n, r, prime, draw), prime) == r, (n, r)
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns"), [(0, 0), (0, 9), (9, 0), (1, 300), (300, 1), (40, 270), (270, 40)]
-)
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (0, 9), (9, 0), (1, 300), (300, 1), (40, 270), (270, 40)])
 def test_matrices_that_are_not_square(rows: int, columns: int) -> None:
     draw = np.random.default_rng(1)
     for r in {0, min(rows, columns) // 2, min(rows, columns)}:

@@ -64,16 +64,12 @@ def test_one_position_with_the_output_and_more_without_stay_below_the_count() ->
     assert confirm(measured).blocks == measured.blocks
 
 
-@pytest.mark.parametrize(
-    "case", [Case(2, 2), Case(2, 3), Case(2, 2, 2), Case(2, 3, 3), Case(2, 3, sides="AB")]
-)
+@pytest.mark.parametrize("case", [Case(2, 2), Case(2, 3), Case(2, 2, 2), Case(2, 3, 3), Case(2, 3, sides="AB")])
 def test_blocks_sum_to_the_full_grid_by_eq_3(case: Case) -> None:
     assert measure(case, full_grid=True).rank == sum(measure(case).blocks)
 
 
-@pytest.mark.parametrize(
-    "case", [Case(3, 2), Case(2, 4), Case(3, 2, causal=True), Case(2, 2, 2, residual=True)]
-)
+@pytest.mark.parametrize("case", [Case(3, 2), Case(2, 4), Case(3, 2, causal=True), Case(2, 2, 2, residual=True)])
 def test_the_independent_way_agrees(case: Case) -> None:
     first, second = measure(case), measure(case, SECOND_PRIME, flint=True, chain=False)
     assert first.blocks == second.blocks
@@ -157,9 +153,7 @@ def test_a_confirmation_that_differs_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 
 def test_too_large_says_how_large_and_what_would_fit() -> None:
-    with pytest.raises(
-        DeepwideError, match=r"2\.691e\+11 rows.*at depth 4 a width of \d or at width 6 a depth of 2"
-    ):
+    with pytest.raises(DeepwideError, match=r"2\.691e\+11 rows.*at depth 4 a width of \d or at width 6 a depth of 2"):
         measure(Case(4, 6))
     with pytest.raises(DeepwideError, match="1 MB may be used"):
         measure(Case(3, 3), memory=1_000_000)

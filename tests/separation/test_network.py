@@ -55,10 +55,7 @@ def eq3_in_integers(network: Network, x: list[list[int]], at: int) -> int:
             for j in range(i + 1 if network.causal else len(x)):
                 for h in range(network.heads):
                     q, k, v = (
-                        [
-                            sum(int(c) * value for c, value in zip(row, vector, strict=True))
-                            for row in w[layer, h]
-                        ]
+                        [sum(int(c) * value for c, value in zip(row, vector, strict=True)) for row in w[layer, h]]
                         for w, vector in ((network.query, x[i]), (network.key, x[j]), (network.value, x[j]))
                     )
                     score = sum(a * b for a, b in zip(q, k, strict=True))

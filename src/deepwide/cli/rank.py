@@ -32,12 +32,7 @@ def shapes(depth: str | None, width: str | None, heads: str, weights: str) -> li
     if depth is None or width is None:
         missing = "--depth" if depth is None else "--width"
         raise DeepwideError(f"{missing} is missing, as in: deepwide rank --depth 2 --width 3.")
-    grid = [
-        (d, w, h)
-        for d in _range(depth, "depth")
-        for w in _range(width, "width")
-        for h in _range(heads, "heads")
-    ]
+    grid = [(d, w, h) for d in _range(depth, "depth") for w in _range(width, "width") for h in _range(heads, "heads")]
     fitting = [shape for shape in grid if len(grid) == 1 or shape[1] % shape[2] == 0]
     if not fitting:
         raise DeepwideError(f"None of the heads {heads} divides a width of {width} evenly.")
@@ -70,9 +65,7 @@ def _positions(text: str | None, width: int) -> tuple[int, int]:
     return int(parts[0]), int(parts[-1])
 
 
-def cases(
-    grid: list[Shape], positions: str | None, partition: str | None, options: dict[str, Any]
-) -> list[Case]:
+def cases(grid: list[Shape], positions: str | None, partition: str | None, options: dict[str, Any]) -> list[Case]:
     """The cases to measure, all checked before the first one starts."""
     if positions and partition:
         raise DeepwideError("--positions and --partition both say where the positions are; give one of them.")
@@ -111,13 +104,9 @@ def ranks(
     memory = budget or int(0.7 * available_memory())
     one_file = place is not None and place.suffix == ".json"
     if one_file and len(wanted) > 1:
-        raise DeepwideError(
-            f"{len(wanted)} cases need a folder for their certificates, not the file {place}."
-        )
+        raise DeepwideError(f"{len(wanted)} cases need a folder for their certificates, not the file {place}.")
     paths = {case: place if one_file else place / f"{case.name()}.json" for case in wanted} if place else {}
-    kept = {
-        case: _kept(path, case, prime, full_grid) for case, path in paths.items() if path and path.exists()
-    }
+    kept = {case: _kept(path, case, prime, full_grid) for case, path in paths.items() if path and path.exists()}
     done: list[dict[str, Any]] = []
     single = len(wanted) == 1
     out = console()
@@ -187,20 +176,12 @@ def _time(seconds: float) -> str:
     if seconds < 5:
         return "< 5 s"
     minutes = seconds / 60
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 100
-        else f"{minutes:.0f} min"
-        if minutes < 100
-        else f"{minutes / 60:.0f} h"
-    )
+    return f"{seconds:.0f} s" if seconds < 100 else f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.0f} h"
 
 
 def _confirmed(content: dict[str, Any]) -> str:
     second = content["confirmed"]
-    return (
-        f"confirmed modulo {second['prime']} by {second['algorithm'].upper()}" if second else "not confirmed"
-    )
+    return f"confirmed modulo {second['prime']} by {second['algorithm'].upper()}" if second else "not confirmed"
 
 
 _ROW = "{:>5} {:>5} {:>5} {:>12} {:>12} {:>8}  {}"
@@ -236,27 +217,21 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
     if content["rank"] == bound:
         out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
     else:
-        out.print(
-            f"count           {bound}   not met: the rank is at least this, and almost surely equal to it"
-        )
+        out.print(f"count           {bound}   not met: the rank is at least this, and almost surely equal to it")
     theory = bounds(case.depth, case.width, case.heads)
     if theory.lower is not None and theory.upper is not None:
         low = show_log3(theory.lower) if theory.lower > 0 else "1 (says nothing)"
         out.print(f"Theorem {theory.theorem}       {low} to {show_log3(theory.upper)}")
     else:
         out.print(
-            f"Theorems        none applies: {theory.why}"
-            if theory.regime == "at"
-            else "Theorems        undefined here"
+            f"Theorems        none applies: {theory.why}" if theory.regime == "at" else "Theorems        undefined here"
         )
     if blocks:
         table = Table("block", "rank", "count", box=None, pad_edge=False)
         for k, (found, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
             table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(found), str(most))
         out.print(table)
-    out.print(
-        f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}"
-    )
+    out.print(f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}")
     if path:
         out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
 
@@ -268,9 +243,7 @@ def verify(path: Path, budget: int | None, json: bool) -> None:
     with _bar(f"checking {path.name}", need.seconds) as progress:
         found = certificates.verify(path, memory=budget, progress=progress)
     if json:
-        print_json(
-            {"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"}
-        )
+        print_json({"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"})
     else:
         console().print(
             f"{path} holds: rank {found.rank} modulo {found.prime}, measured again from the seeds by the "
@@ -289,23 +262,17 @@ def every_partition(
     (depth, width, heads), rows = grid[0], []
     each = _positions(positions, width)
     if each[0] != each[1]:
-        raise DeepwideError(
-            f"A balanced partition has as many positions on both sides, not {each[0]} and {each[1]}."
-        )
+        raise DeepwideError(f"A balanced partition has as many positions on both sides, not {each[0]} and {each[1]}.")
     number = 2 * each[0]
     if number > 12:
-        raise DeepwideError(
-            f"{number} positions have too many balanced partitions; give --positions 6 or fewer."
-        )
+        raise DeepwideError(f"{number} positions have too many balanced partitions; give --positions 6 or fewer.")
     for other in combinations(range(1, number), each[0] - 1):
         sides = "".join("A" if i in (0, *other) else "B" for i in range(number))
         case = Case(depth, width, heads, sides=sides, at=0, residual=residual, weights=weights, seed=seed)
         found = measure(case, prime or PRIME, full_grid=True, memory=budget)
         again = measure(case, SECOND_PRIME, full_grid=True, flint=True, memory=budget)
         if again.rank != found.rank:
-            raise DeepwideError(
-                f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}."
-            )
+            raise DeepwideError(f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}.")
         rows.append({"partition": sides, "rank": found.rank})
         if not json:
             console().print(f"{sides}  {found.rank}")
@@ -313,9 +280,7 @@ def every_partition(
     if json:
         print_json({"depth": depth, "width": width, "heads": heads, "same": same, "partitions": rows})
     else:
-        verdict = (
-            "the same for every balanced partition" if same else "NOT the same for every balanced partition"
-        )
+        verdict = "the same for every balanced partition" if same else "NOT the same for every balanced partition"
         console().print(f"{verdict}: eq. 3 on the full grid, two primes, two algorithms")
 
 
@@ -339,18 +304,14 @@ def softmax(
     rows = []
     if not json:
         console().print("numerical: singular values in floating point, no proof", style="dim")
-        console().print(
-            "  depth width heads  effective rank  " + "  ".join(f"above {level:g}" for level in levels)
-        )
+        console().print("  depth width heads  effective rank  " + "  ".join(f"above {level:g}" for level in levels))
     for depth, width, heads in grid:
         file = Path(weights) if weights != "random" else None
         function = softmax_transformer(depth, width, heads, seed, causal=causal, weights=file)
         found = spectrum(function, width, _positions(positions, width), points, seed)
         counts = {f"{level:g}": found.rank(level) for level in levels}
         shape = {"depth": depth, "width": width, "heads": heads}
-        rows.append(
-            {**shape, "effective_rank": found.effective_rank, "epsilon_rank": counts, "values": found.values}
-        )
+        rows.append({**shape, "effective_rank": found.effective_rank, "epsilon_rank": counts, "values": found.values})
         if not json:
             cells = "  ".join(f"{n:>{len(f'above {level}')}}" for level, n in counts.items())
             console().print(f"  {depth:>5} {width:>5} {heads:>5}  {found.effective_rank:>14.2f}  {cells}")

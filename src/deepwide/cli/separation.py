@@ -95,9 +95,7 @@ def _count_with_heads(depth: int, width: int, heads: int) -> dict[str, Any] | No
     if heads == 1 or width % heads or depth > 5:
         return None
     total = count(depth, width, heads).total
-    return _side(
-        log3(total), f"the same, cut down by the {width * width // heads} forms that {heads} heads see"
-    )
+    return _side(log3(total), f"the same, cut down by the {width * width // heads} forms that {heads} heads see")
 
 
 def _plain(value: "arb") -> float | str:
@@ -116,9 +114,7 @@ def _bounds_notes(found: Any, count: "arb") -> list[str]:
     elif not found.lower > 0:
         notes.append("The lower bound says nothing here: every rank is at least 1.")
     if found.regime == "above":
-        notes.append(
-            "Theorem 2's constant c2 is garbled in the text to hand; see docs/theory.md for the reading used."
-        )
+        notes.append("Theorem 2's constant c2 is garbled in the text to hand; see docs/theory.md for the reading used.")
         if found.upper is not None and count > found.upper:
             notes.append(
                 "Open question: the count passes Theorem 2's printed upper bound. Either the count stops "
@@ -227,9 +223,7 @@ def rank(
     softmax: Annotated[
         bool, typer.Option(help="A real softmax transformer instead: numerical ε-rank, no proof.")
     ] = False,
-    epsilon: Annotated[
-        str, typer.Option(help="With --softmax: count singular values above these.")
-    ] = "1e-3,1e-6",
+    epsilon: Annotated[str, typer.Option(help="With --softmax: count singular values above these.")] = "1e-3,1e-6",
     points: Annotated[int, typer.Option(help="With --softmax: points on each side of the grid.")] = 200,
     plot: Plot = None,
     json: Json = False,

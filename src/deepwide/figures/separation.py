@@ -103,9 +103,7 @@ def _panel(rows: list[dict[str, Any]], axis: str, title: str, scale: Any) -> Any
     base = alt.Chart(alt.InlineData(values=rows), title=title, width=320, height=280).encode(
         x=alt.X(f"{axis}:Q", title=axis, scale=scale, axis=alt.Axis(tickMinStep=1, format="d")),
         y=alt.Y("log3:Q", title="log_3 of the separation rank", scale=alt.Scale(type="symlog")),
-        color=alt.Color(
-            "what:N", title=None, scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names])
-        ),
+        color=alt.Color("what:N", title=None, scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names])),
         detail="curve:N",
         tooltip=["what:N", f"{axis}:Q", alt.Tooltip("log3:Q", format=".5g")],
     )
@@ -126,9 +124,7 @@ def ranks_figure(certified: list[dict[str, Any]]) -> Any:
         }
         for c in certified
     ]
-    base = alt.Chart(
-        alt.InlineData(values=rows), title="measured ranks (points) and their count (lines)"
-    ).encode(
+    base = alt.Chart(alt.InlineData(values=rows), title="measured ranks (points) and their count (lines)").encode(
         x=alt.X("width:Q", axis=alt.Axis(tickMinStep=1, format="d")),
         color=alt.Color("depth:O", scale=alt.Scale(scheme="viridis")),
         shape=alt.Shape("heads:O"),
@@ -136,9 +132,7 @@ def ranks_figure(certified: list[dict[str, Any]]) -> Any:
     )
     log = alt.Scale(type="log")
     lines = base.mark_line().encode(y=alt.Y("count:Q", scale=log, title="separation rank"), detail="heads:O")
-    return (lines + base.mark_point(size=70).encode(y=alt.Y("rank:Q", scale=log))).properties(
-        width=420, height=320
-    )
+    return (lines + base.mark_point(size=70).encode(y=alt.Y("rank:Q", scale=log))).properties(width=420, height=320)
 
 
 def spectrum_figure(shapes: list[dict[str, Any]]) -> Any:
@@ -154,9 +148,7 @@ def spectrum_figure(shapes: list[dict[str, Any]]) -> Any:
         if value > 1e-16 * shape["values"][0]
     ]
     return (
-        alt.Chart(
-            alt.InlineData(values=rows), title="numerical: singular values of a softmax network, no proof"
-        )
+        alt.Chart(alt.InlineData(values=rows), title="numerical: singular values of a softmax network, no proof")
         .mark_line()
         .encode(
             x=alt.X("index:Q", title="index"),

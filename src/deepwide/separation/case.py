@@ -28,9 +28,7 @@ class Case:
         check_shape(self.depth, self.width, self.heads)
         sides = self.sides.upper() or "B" * self.width + "A" * self.width
         if set(sides) - set("AB"):
-            raise DeepwideError(
-                f"The partition {self.sides!r} must name a side for each position, such as AABB."
-            )
+            raise DeepwideError(f"The partition {self.sides!r} must name a side for each position, such as AABB.")
         at = self.at + len(sides) if self.at < 0 else self.at
         if not 0 <= at < len(sides):
             raise DeepwideError(f"Position {self.at} is not there: the positions are 0 to {len(sides) - 1}.")
@@ -63,9 +61,7 @@ class Case:
     def network(self, prime: int) -> Network:
         """The weights, modulo a prime."""
         if self.weights == "random":
-            return random_network(
-                self.depth, self.width, self.heads, prime, self.seed, self.residual, self.causal
-            )
+            return random_network(self.depth, self.width, self.heads, prime, self.seed, self.residual, self.causal)
         if self.weights == "identity":
             return identity_network(self.depth, self.width, self.heads, prime, self.residual, self.causal)
         network = load_network(Path(self.weights), self.heads, prime, self.residual, self.causal)

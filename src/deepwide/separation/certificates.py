@@ -122,9 +122,7 @@ def verify(path: Path, *, memory: int | None = None, progress: Progress | None =
     _same(path, "number of sample points", content["points"], list(sizes))
     digest = Points.draw(case, max(sizes), prime).digest()
     _same(path, "hash of the sample points", content["points_sha256"], digest)
-    again = measure(
-        case, prime, full_grid=full_grid, flint=True, chain=False, memory=memory, progress=progress
-    )
+    again = measure(case, prime, full_grid=full_grid, flint=True, chain=False, memory=memory, progress=progress)
     _same(path, "ranks", content["blocks"], list(again.blocks))
     _same(path, "bounds", content["block_bounds"], list(again.bounds))
     _same(path, "total rank", content["rank"], again.rank)

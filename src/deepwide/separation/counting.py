@@ -157,9 +157,7 @@ def head_blocks(depth: int, width: int, heads: int) -> tuple[int, ...]:
         return list(accumulate(held, initial=0))
 
     sums = [by_unseen(n) for n in range(c + 1)]
-    return tuple(
-        min(b + width * a for b, a in zip(sums[k], reversed(sums[c - k]), strict=True)) for k in range(c + 1)
-    )
+    return tuple(min(b + width * a for b, a in zip(sums[k], reversed(sums[c - k]), strict=True)) for k in range(c + 1))
 
 
 @dataclass(frozen=True)

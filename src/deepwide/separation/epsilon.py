@@ -104,9 +104,7 @@ def _gelu(x: Array) -> Array:
     return smooth
 
 
-def spectrum(
-    function: Function, width: int, positions: tuple[int, int], points: int = 200, seed: int = 0
-) -> Spectrum:
+def spectrum(function: Function, width: int, positions: tuple[int, int], points: int = 200, seed: int = 0) -> Spectrum:
     """Singular values of the outputs on a grid of Gaussian inputs, the A side's positions last."""
     a, b = positions
     draw = np.random.default_rng([seed, 1])

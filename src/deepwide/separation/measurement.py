@@ -248,9 +248,7 @@ def _fill(evaluate: Evaluator, sizes: dict[int, int], progress: Progress) -> dic
     return blocks
 
 
-def confirm(
-    measurement: Measurement, *, memory: int | None = None, progress: Progress | None = None
-) -> Measurement:
+def confirm(measurement: Measurement, *, memory: int | None = None, progress: Progress | None = None) -> Measurement:
     """Measure again with another prime and by FLINT; different ranks are an error, never a warning."""
     other = SECOND_PRIME if measurement.prime != SECOND_PRIME else PRIME
     case, way = measurement.case, measurement.full_grid

@@ -103,9 +103,7 @@ def load_network(path: Path, heads: int, prime: int, residual: bool = False, cau
     wanted = [f"{layer}.{name}" for layer in range(depth) for name in _NAMES]
     for name in wanted:
         if name not in arrays:
-            raise DeepwideError(
-                f"{path} has no array '{name}'; it holds {_list(arrays)}; needed: {_list(wanted)}."
-            )
+            raise DeepwideError(f"{path} has no array '{name}'; it holds {_list(arrays)}; needed: {_list(wanted)}.")
     for name in arrays:
         if name not in (*wanted, "readout"):
             raise DeepwideError(f"{path} has an array '{name}', no weight: {did_you_mean(name, wanted)}")
@@ -141,9 +139,7 @@ def file_shape(path: Path) -> tuple[int, int]:
 def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     """Named arrays from .npz or .safetensors; anything else gets a sentence."""
     if not path.is_file():
-        raise DeepwideError(
-            f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file."
-        )
+        raise DeepwideError(f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file.")
     try:
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as file:
@@ -230,9 +226,7 @@ def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) ->
         new = {i: x[i].copy() if network.residual else np.zeros_like(x[i]) for i in seen}
         for h in range(network.heads):
             weights = (network.query, network.key, network.value)
-            query, key, value = (
-                [constant_times(w[layer, h], position, p) for position in x] for w in weights
-            )
+            query, key, value = ([constant_times(w[layer, h], position, p) for position in x] for w in weights)
             for i in seen:
                 mixed = np.zeros_like(value[0])
                 for j in range(i + 1 if network.causal else len(x)):

@@ -32,9 +32,7 @@ def check_bounds_shape(depth: int, width: int, heads: int) -> None:
     if not 1 <= heads <= width:
         raise DeepwideError(f"The heads must be between 1 and the width, {width}; they were {heads}.")
     if depth > _DEEPEST or width > _WIDEST:
-        raise DeepwideError(
-            f"Depth {depth} and width {width} are too much: at most {_DEEPEST} and {_WIDEST:.0e}."
-        )
+        raise DeepwideError(f"Depth {depth} and width {width} are too much: at most {_DEEPEST} and {_WIDEST:.0e}.")
 
 
 @dataclass(frozen=True)
