@@ -163,7 +163,7 @@ def test_an_unknown_family_takes_missing_keys_as_options() -> None:
     reading = read_config({"model_type": "martian"}, depth=3, width=64, heads=2, ff_width=100, vocab=50)
     assert reading.family is None
     assert reading.shape == read_config(UNKNOWN).shape
-    assert "the family 'martian' is unknown: counted as a Llama-like block" in reading.notes[0]
+    assert "the family 'martian' is unknown: counted as a Llama-like decoder" in reading.notes[0]
 
 
 def test_an_unknown_family_is_counted_like_llama_with_every_alias() -> None:
@@ -176,7 +176,9 @@ def test_an_unknown_family_is_counted_like_llama_with_every_alias() -> None:
 
 def test_a_config_without_a_family_is_told_so() -> None:
     reading = read_config({k: v for k, v in UNKNOWN.items() if k != "model_type"})
-    assert reading.notes == ("the config names no family (model_type): counted as a Llama-like block",)
+    assert reading.notes == (
+        "the config names no family (model_type): counted as a Llama-like decoder, which may be far off",
+    )
 
 
 @pytest.mark.parametrize("name", ["x" * 100_000, ["llama"], {"llama": 1}, 7, True])
@@ -429,3 +431,25 @@ def test_writing_a_deep_config_takes_time_linear_in_its_depth() -> None:
     start = time.perf_counter()
     assert len(write_config(shape, "gemma2")["layer_types"]) == 10**5
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("extra", "what"),
+    [
+        ({"num_local_experts": 32}, r"experts \(num_local_experts\)"),
+        ({"type_vocab_size": 2}, "an encoder"),
+        ({"num_decoder_layers": 6}, "an encoder"),
+        ({"state_size": 16}, "state-space layers"),
+    ],
+)
+def test_an_unknown_family_that_is_no_plain_decoder_is_refused(extra: dict[str, int], what: str) -> None:
+    """gpt-oss-20b would otherwise count 2.4B of its 21B."""
+    with pytest.raises(DeepwideError, match=f"has {what}"):
+        read_config(UNKNOWN | extra)
+
+
+def test_a_bad_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "llama", "hidden_size": 64}))
+    with pytest.raises(DeepwideError, match=rf"^{path}: this llama config lacks"):
+        read_config(path)
