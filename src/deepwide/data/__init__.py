@@ -1,0 +1,1 @@
+"""Text in, memory-mapped tokens out."""

@@ -1,0 +1,1 @@
+"""One run: its config, its loop, and what it writes."""
