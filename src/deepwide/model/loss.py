@@ -28,7 +28,8 @@ class _HeadLoss(torch.autograd.Function):
         N, V = h_ND.shape[0], weight_VD.shape[0]
         rows = max(16, SLICE_NUMBERS // V)
         wanted = torch.is_grad_enabled() or any(ctx.needs_input_grad)
-        total = torch.zeros((), dtype=torch.float32, device=h_ND.device)
+        exact = torch.promote_types(h_ND.dtype, torch.float32)  # bf16 is too coarse to sum in
+        total = torch.zeros((), dtype=exact, device=h_ND.device)
         grad_h_ND = torch.empty_like(h_ND) if wanted else None
         grad_w_VD = torch.zeros_like(weight_VD) if wanted else None
         grad_b_V = torch.zeros_like(bias_V) if wanted and bias_V is not None else None
@@ -36,7 +37,7 @@ class _HeadLoss(torch.autograd.Function):
         for start in range(0, N, rows):
             h, target = h_ND[start : start + rows], target_N[start : start + rows, None]
             logits = functional.linear(h, weight, bias_V if bias_V is None else bias_V.to(h.dtype))
-            log_p = functional.log_softmax(logits, dim=-1, dtype=torch.float32)
+            log_p = functional.log_softmax(logits, dim=-1, dtype=exact)
             total -= log_p.gather(1, target).sum()
             if grad_h_ND is None or grad_w_VD is None:
                 continue
