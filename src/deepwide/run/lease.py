@@ -61,7 +61,7 @@ class Lease:
         self._good_steps: set[int] = set()
         self._lost = threading.Event()
         self._left = threading.Event()
-        self._ending = "interrupted"
+        self._ending, self._note = "interrupted", ""
         self._over = False
         self._heartbeat = threading.Thread(target=self._beat, name=f"lease of {run}", daemon=True)
 
@@ -93,6 +93,10 @@ class Lease:
         # Best effort: on a full or vanished disk the lease runs out by itself.
         with contextlib.suppress(LeaseLost, LeaseHeld, OSError), self._fenced():
             self._write_lease(self._ending)
+
+    def leave(self, ending: str, note: str = "") -> None:
+        """What lease.json will say when the `with` block ends without a result: why the run stopped."""
+        self._ending, self._note = ending, note
 
     @property
     def lost(self) -> bool:
@@ -182,7 +186,8 @@ class Lease:
                 continue  # a file system that is away for a moment: try again, the writes will tell
 
     def _write_lease(self, ended: str) -> None:
-        record = {"owner": self.owner, "number": self.number, "seconds": self.seconds, "ended": ended, "process": _me()}
+        record = {"owner": self.owner, "number": self.number, "seconds": self.seconds, "process": _me()}
+        record |= {"ended": ended} | ({"note": self._note} if ended and self._note else {})
         durable.write_file(self.path / LEASE, (records.canonical(record) + "\n").encode())
 
     def _cut(self, size: int) -> None:
@@ -243,7 +248,7 @@ def read_lease(folder: Path) -> dict[str, Any] | None:
     held = records.read_record(folder / LEASE, REMEDY)
     if held is None:
         return None
-    fields = {"owner": str, "number": int, "seconds": (int, float), "ended": str}
+    fields = {"owner": str, "number": int, "seconds": int | float, "ended": str}
     if not all(isinstance(held.get(name), kind) for name, kind in fields.items()):
         raise records.UnreadableRun(folder / LEASE, "its fields are not those of a lease", REMEDY)
     return held
