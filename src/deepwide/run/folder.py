@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from deepwide.errors import DeepwideError
 from deepwide.run import checkpoint, durable, faults, records
-from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, RESULT_REMEDY, SECONDS, Lease, lock, read_lease
+from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, SECONDS, Lease, lock, read_lease, read_result
 
 CONFIG = "config.json"
 CONFIG_REMEDY = "put it back from a copy, or move the folder away and the run starts anew"
@@ -88,10 +88,7 @@ class RunFolder:
 
     def result(self) -> dict[str, Any] | None:
         """How the run ended, None while it has not."""
-        found = records.read_record(self.path / RESULT, RESULT_REMEDY)
-        if found is not None and not isinstance(found.get("status"), str):
-            raise records.UnreadableRun(self.path / RESULT, "it has no status", RESULT_REMEDY)
-        return found
+        return read_result(self.path)
 
     def lease_record(self) -> dict[str, Any] | None:
         """What lease.json says, None when nobody has worked on the run."""

@@ -69,7 +69,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         with lock(self.path, self.patience) as now:
-            if records.read_record(self.path / RESULT, RESULT_REMEDY) is not None:
+            if read_result(self.path) is not None:
                 raise RunOver(f"{self.path} is over already: its result.json is there.")
             held = read_lease(self.path)
             if held is not None and (left := seconds_left(self.path, held, now)) > 0:
@@ -150,6 +150,8 @@ class Lease:
         assert status in STATUSES, f"a run ends {', '.join(STATUSES)}, not {status}"
         with self._writing():
             self._sync_metrics()
+            if saved := checkpoint.steps(self.path / CHECKPOINTS):
+                self._prune(self.path / CHECKPOINTS, saved[-1], KEPT)
             durable.write_file(self.path / RESULT, (records.canonical({"status": status} | fields) + "\n").encode())
             self._over = True
         self._ending = status
@@ -241,6 +243,14 @@ def lock(folder: Path, patience: float = 10.0) -> Iterator[float]:
         yield os.fstat(handle).st_mtime
     finally:
         os.close(handle)
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """How a run ended, None while it has not."""
+    found = records.read_record(folder / RESULT, RESULT_REMEDY)
+    if found is not None and found.get("status") not in STATUSES:
+        raise records.UnreadableRun(folder / RESULT, "it has no status that we know", RESULT_REMEDY)
+    return found
 
 
 def read_lease(folder: Path) -> dict[str, Any] | None:
