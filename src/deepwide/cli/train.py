@@ -10,11 +10,12 @@ import typer
 from rich.console import Console
 
 from deepwide.cli.app import Json, app, console, print_json
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, did_you_mean
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder
     from deepwide.train import RunConfig
+    from deepwide.train.scaling import Slope
 
 DATA_HELP = (
     "A text file, a folder, a .jsonl or .parquet file (see data.column), a .gz of these, a public set by name "
@@ -84,7 +85,6 @@ def train(
 def _tuned(run: "RunConfig", fields: dict[str, Any], device: str, precision: str, compiled: str) -> "RunConfig":
     """The config with what the hardware decides, unless the settings say it."""
     from deepwide.train import RunConfig
-    from deepwide.train.tuning import choose_precision, try_compile
 
     changes: dict[str, Any] = {}
     if "precision" not in fields:
@@ -198,3 +198,93 @@ def _needs_torch() -> None:
 
     if find_spec("torch") is None or find_spec("safetensors") is None:
         raise DeepwideError("Training needs torch: pip install 'deepwide[train]'.")
+
+
+@app.command(
+    name="check-scaling",
+    epilog="Examples: deepwide check-scaling --plot scaling.svg · "
+    "deepwide check-scaling --preset llama --set norm_place=peri --parametrisation completep",
+)
+def check_scaling(
+    parametrisation: Annotated[
+        list[str] | None, typer.Option(help="standard, mup, completep; several times for several (default: all).")
+    ] = None,
+    widths: Annotated[str, typer.Option(help="Widths, at the least of the depths.")] = "32,64,128,256",
+    depths: Annotated[str, typer.Option(help="Depths, at the least of the widths.")] = "2,4,8,16",
+    preset: Annotated[str, typer.Option(help="levine, llama or linear.")] = "levine",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A choice of the network, as residual=deepnorm.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, max=1000, help="Training steps before looking.")] = 4,
+    lr: Annotated[float, typer.Option(min=1e-9, max=10, help="The one learning rate.")] = 1e-2,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Repetitions.")] = 2,
+    data: Annotated[str, typer.Option(help=DATA_HELP)] = "python",
+    plot: Annotated[Path | None, typer.Option(help="Draw it: a .svg, .png or .html file.")] = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Does one learning rate mean the same at every width and depth? Trains for a few steps and measures.
+
+    A flat line is a fair comparison; a rising one says that a sweep with one learning rate compares learning rates.
+    """
+    _needs_torch()
+    import torch
+
+    from deepwide.data import DataConfig
+    from deepwide.figures import check_suffix, save_chart
+    from deepwide.figures.scaling import scaling_chart
+    from deepwide.model.architecture import Parametrisation
+    from deepwide.train import override
+    from deepwide.train.scaling import check_scaling as measure
+    from deepwide.train.scaling import slopes
+
+    known = Parametrisation.__args__  # type: ignore[attr-defined]
+    kinds = parametrisation or list(known)
+    for kind in kinds:
+        if kind not in known:
+            raise DeepwideError(f"there is no parametrisation '{kind[:40]}': {did_you_mean(kind, known)}")
+    if plot:
+        check_suffix(plot)
+    if threads:
+        torch.set_num_threads(threads)
+    wide, deep = _sizes(widths, "--widths"), _sizes(depths, "--depths")
+    to = Console(stderr=True)
+    choices = override({}, settings or [])
+    with to.status("measuring") as status:
+        points = measure(
+            kinds, wide, deep, preset=preset, steps=steps, lr=lr, seeds=range(seeds), data=DataConfig(source=data),
+            progress=status.update, **choices,
+        )  # fmt: skip
+    found = slopes(points)
+    if plot:
+        save_chart(scaling_chart(points, found), plot)
+    if json:
+        slope_rows = [s._asdict() | {"flat": s.flat} for s in found]
+        print_json({"lr": lr, "steps": steps, "slopes": slope_rows, "points": [p._asdict() for p in points]})
+        return
+    _show_slopes(found, plot)
+
+
+def _show_slopes(found: "list[Slope]", plot: Path | None) -> None:
+    from rich.table import Table
+
+    places = list(dict.fromkeys(s.place for s in found))
+    table = Table("parametrisation", "against", *(f"{place}" for place in places), "verdict", box=None)
+    for kind, along in dict.fromkeys((s.parametrisation, s.along) for s in found):
+        row = [s for s in found if (s.parametrisation, s.along) == (kind, along)]
+        verdict = "flat" if all(s.flat for s in row) else "not flat"
+        table.add_row(kind, along, *(f"{s.slope:+.2f}" for s in row), verdict)
+    to = console()
+    to.print("Slopes of ln(change of activations) over ln(width) or ln(depth); 0 is fair.")
+    to.print(table)
+    if plot:
+        to.print(f"Saved the picture: {plot}")
+
+
+def _sizes(text: str, option: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.strip().isdecimal() and 0 < int(word) <= 100_000 for word in words) or len(words) > 50:
+        raise DeepwideError(
+            f"{option} must be whole numbers with commas between, such as 32,64,128, not '{text[:40]}'."
+        )
+    return sorted({int(word) for word in words})
