@@ -85,6 +85,7 @@ def train(
 def _tuned(run: "RunConfig", fields: dict[str, Any], device: str, precision: str, compiled: str) -> "RunConfig":
     """The config with what the hardware decides, unless the settings say it."""
     from deepwide.train import RunConfig
+    from deepwide.train.tuning import choose_precision, try_compile
 
     changes: dict[str, Any] = {}
     if "precision" not in fields:
