@@ -231,11 +231,11 @@ def _drive(
 ) -> None:
     from deepwide.cli.sweep_tables import live_status, show_status
     from deepwide.sweep import Driver, Resources, executor_named, status_of
-    from deepwide.sweep.expect import cells_per_worker
+    from deepwide.sweep.expect import cells_per_worker, expected_seconds
 
     resources = Resources(threads=threads, gpus=gpus, device=device, lease_seconds=lease)
     executor = executor_named(on, resources, processes, home)
-    driver = Driver(executor, per_worker=cells_per_worker(cells, home, threads))
+    driver = Driver(executor, per_worker=cells_per_worker(expected_seconds(cells, home, threads)))
     asked: list[int] = []
     before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -63,6 +63,7 @@ class Lease:
         self._left = threading.Event()
         self._ending, self._note = "interrupted", ""
         self._over = False
+        self._worked, self._since = 0.0, time.monotonic()
         self._heartbeat = threading.Thread(target=self._beat, name=f"lease of {run}", daemon=True)
 
     # Taking and leaving
@@ -76,6 +77,7 @@ class Lease:
                 raise LeaseHeld(f"{self.path} is held by {held['owner']} for {left:.0f} seconds more.")
             whole = records.whole_bytes(self.path / METRICS)  # stops here, with nothing changed, when unreadable
             self.number = held["number"] + 1 if held else 1
+            self._worked, self._since = float(held.get("worked", 0.0)) if held else 0.0, time.monotonic()
             self._write_lease("")
             durable.clear_temporaries(self.path)
             durable.clear_temporaries(self.path / CHECKPOINTS)
@@ -189,6 +191,7 @@ class Lease:
 
     def _write_lease(self, ended: str) -> None:
         record = {"owner": self.owner, "number": self.number, "seconds": self.seconds, "process": _me()}
+        record["worked"] = round(self._worked + time.monotonic() - self._since, 3)  # seconds, over all owners
         record |= {"ended": ended} | ({"note": self._note} if ended and self._note else {})
         durable.write_file(self.path / LEASE, (records.canonical(record) + "\n").encode())
 

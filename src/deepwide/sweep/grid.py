@@ -74,8 +74,7 @@ def _shapes(
         return
     for size, depth in itertools.product(iso.params, iso.depths):
         width = width_for(iso, size, depth, point, trainer)
-        shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
-        cost = trainer.cost(trainer.resolve(shaped))
+        shaped, cost = _shaped(iso, depth, width, point, trainer)
         params = cost.block_params if iso.counting == "block" else cost.total_params
         tokens = iso.tokens
         if iso.tokens_per_param:
@@ -91,9 +90,7 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     """The width, a multiple of `width_multiple`, whose exact parameter count is nearest to the size."""
 
     def params(multiple: int) -> int:
-        width = multiple * iso.width_multiple
-        shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
-        cost = trainer.cost(trainer.resolve(shaped))
+        _, cost = _shaped(iso, depth, multiple * iso.width_multiple, point, trainer)
         return cost.block_params if iso.counting == "block" else cost.total_params
 
     low, high = 0, 1
@@ -111,6 +108,18 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
             "or lower iso.width_multiple."
         )
     return width
+
+
+def _shaped(
+    iso: Iso, depth: int, width: int, point: Mapping[str, Any], trainer: Trainer
+) -> tuple[dict[str, Any], Cost]:
+    """The point with this shape, and what it costs; a length that is yet to be chosen stands in as a long one."""
+    shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
+    chosen = iso.flops or iso.tokens_per_param
+    full = _with(
+        shaped, {trainer.keys["tokens"]: trainer.many_tokens if chosen else iso.tokens} if chosen or iso.tokens else {}
+    )
+    return shaped, trainer.cost(trainer.resolve(full))
 
 
 def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, axes: Mapping[str, Any]) -> None:

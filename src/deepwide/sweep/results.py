@@ -15,18 +15,8 @@ if TYPE_CHECKING:
     import polars
 
 FORMATS = (".csv", ".parquet", ".json")
-# What differs between two runs of the same numbers: left out of the table unless asked for.
-TIMINGS = (
-    "seconds",
-    "tokens_per_second",
-    "flops_per_second",
-    "peak_share",
-    "micro_batch",
-    "device",
-    "host",
-    "versions",
-    "threads",
-)
+# What may differ between two runs of the same numbers: left out of the table unless asked for.
+TIMINGS = ("seconds", "tokens_per_second", "micro_batch")
 
 
 def table(cells: Sequence[Cell], runs: Path, *, timings: bool = False) -> "polars.DataFrame":
@@ -40,13 +30,17 @@ def table(cells: Sequence[Cell], runs: Path, *, timings: bool = False) -> "polar
     rows = []
     for cell in cells:
         path = runs / cell.id
-        ended = RunFolder.open(path).result() if path.exists() else None
-        if ended is None:
+        folder = RunFolder.open(path) if path.exists() else None
+        ended = folder.result() if folder else None
+        if folder is None or ended is None:
             continue
         counted = {name: getattr(cell.cost, name) for name in cell.cost._fields}
         fields = {
             key: value for key, value in sorted(_flat(ended).items()) if timings or key.split(".")[0] not in TIMINGS
         }
+        if timings:
+            held = folder.lease_record() or {}
+            fields |= {"seconds": held.get("worked"), "owner": held.get("owner"), "leases": held.get("number")}
         rows.append({"id": cell.id, **{k: _scalar(v) for k, v in cell.varied.items()}, **counted, **fields})
     return polars.DataFrame(_filled(rows), infer_schema_length=None, strict=False)
 

@@ -20,6 +20,7 @@ class Cost(NamedTuple):
     width: int
     block_params: int
     total_params: int
+    steps: int
     tokens: int
     train_flops: int
     train_bytes: int
@@ -29,6 +30,7 @@ class Trainer(Protocol):
     """A kind of run."""
 
     keys: Mapping[str, str]  # depth, width, seed, lr, tokens: where they are in its config
+    many_tokens: int  # a run so long that whatever else its config says fits in
 
     def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The complete config as JSON, or a `DeepwideError`."""
@@ -60,6 +62,7 @@ class ToyTrainer:
     """`deepwide.run.toy`, for tests."""
 
     keys: Mapping[str, str] = {"depth": "depth", "width": "width", "seed": "seed", "lr": "lr", "tokens": "steps"}
+    many_tokens = 10**6
 
     def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
         from deepwide.run.toy import ToyConfig
@@ -77,7 +80,7 @@ class ToyTrainer:
     def cost(self, config: Mapping[str, Any]) -> Cost:
         depth, width, steps = config["depth"], config["width"], config["steps"]
         params = depth * width**2
-        return Cost(depth, width, params, params, steps, 6 * params * steps, 32 * params)
+        return Cost(depth, width, params, params, steps, steps, 6 * params * steps, 32 * params)
 
     def train(self, folder: RunFolder, lease: Lease, **options: Any) -> None:
         from deepwide.run import toy
@@ -101,7 +104,8 @@ def explain(error: Exception, model: type[BaseModel], where: str = "") -> str:
     """The first complaint of pydantic as a sentence, with the nearest valid name at the right level."""
     if not isinstance(error, ValidationError):
         return f"{where or 'the config'} must be a table of named values."
-    first = error.errors(include_url=False)[0]
+    # A misspelt key often comes with a missing one: name the misspelling.
+    first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     path = [str(step) for step in first["loc"]]
     shown = ".".join([where, *path] if where else path)
     if first["type"] == "extra_forbidden":

@@ -20,6 +20,7 @@ class TransformerTrainer:
         "lr": "optimiser.lr",
         "tokens": "tokens",
     }
+    many_tokens = 10**9
 
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
@@ -46,12 +47,14 @@ class TransformerTrainer:
         run = resolve(config)
         shape = run.architecture.shape
         assert run.tokens is not None
+        assert run.steps is not None
         memory = training_memory(shape, batch=run.micro_batch or run.batch, sequence=run.context, precision="fp32")
         return Cost(
             depth=shape.depth,
             width=shape.width,
             block_params=shape.block_params,
             total_params=shape.total_params,
+            steps=run.steps,
             tokens=run.tokens,
             train_flops=flops(shape, run.context).training * (run.tokens // run.context),
             train_bytes=memory.total,
