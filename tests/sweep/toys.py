@@ -37,12 +37,17 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def deepwide(*words: str | Path, wait: bool = True, **environment: str) -> "subprocess.Popen[str]":
-    """The command in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deepwide", *map(str, words)],
-        env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    if wait:
-        process.wait(timeout=120)
-    return process
+def start(*words: str | Path) -> "subprocess.Popen[str]":
+    """The command in a process of its own, left running."""
+    return subprocess.Popen(_command(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def deepwide(*words: str | Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """The command in a process of its own, to its end."""
+    return subprocess.run(
+        _command(words), env=os.environ | environment, capture_output=True, text=True, check=False, timeout=150
+    )
+
+
+def _command(words: tuple[str | Path, ...]) -> list[str]:
+    return [sys.executable, "-m", "deepwide", *map(str, words)]

@@ -32,6 +32,7 @@ from deepwide.run import checkpoint, durable, faults, records
 
 SECONDS = 60.0
 KEPT = 2  # checkpoints: the newest, and the one before in case it turns out damaged
+FULL = (errno.ENOSPC, errno.EDQUOT)
 STATUSES = ("done", "diverged", "oom", "failed")
 LEASE, LOCK, METRICS, RESULT, CHECKPOINTS = "lease.json", ".lock", "metrics.jsonl", "result.json", "checkpoints"
 REMEDY = "if no worker runs any more, delete this file"
@@ -90,7 +91,7 @@ class Lease:
     ) -> None:
         self._left.set()
         self._heartbeat.join()
-        if kind is not None and isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if kind is not None and isinstance(error, OSError) and error.errno in FULL:
             self._ending = "disk_full"
         # Best effort: on a full or vanished disk the lease runs out by itself.
         with contextlib.suppress(LeaseLost, LeaseHeld, OSError), self._fenced():
@@ -193,7 +194,15 @@ class Lease:
         record = {"owner": self.owner, "number": self.number, "seconds": self.seconds, "process": _me()}
         record["worked"] = round(self._worked + time.monotonic() - self._since, 3)  # seconds, over all owners
         record |= {"ended": ended} | ({"note": self._note} if ended and self._note else {})
-        durable.write_file(self.path / LEASE, (records.canonical(record) + "\n").encode())
+        content = (records.canonical(record) + "\n").encode()
+        try:
+            durable.write_file(self.path / LEASE, content)
+        except OSError as error:
+            if ended != "disk_full" or error.errno not in FULL:
+                raise
+            # Not a byte is left for a second file. These few fit into the block that the first one has.
+            with open(self.path / LEASE, "r+b", buffering=0) as file:
+                file.write(content.rstrip().ljust(os.fstat(file.fileno()).st_size - 1) + b"\n")
 
     def _cut(self, size: int) -> None:
         path = self.path / METRICS

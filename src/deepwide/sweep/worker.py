@@ -4,7 +4,6 @@ Exit codes: 0 all over; 3 a folder is another worker's; 4 this worker was fenced
 unreadable; 7 asked to stop, and stopped with a checkpoint.
 """
 
-import errno
 import logging
 import os
 import signal
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from deepwide.errors import DeepwideError
 from deepwide.run import LeaseHeld, LeaseLost, RunFolder, RunOver, UnreadableRun
-from deepwide.run.lease import SECONDS, Lease
+from deepwide.run.lease import FULL, SECONDS, Lease
 from deepwide.sweep.trainers import trainer_of
 
 OVER, HELD, FENCED, DISK_FULL, UNREADABLE, STOPPED = 0, 3, 4, 5, 6, 7
@@ -66,7 +65,7 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
         log.error("%s", error)
         return UNREADABLE
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
         log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
         return DISK_FULL
@@ -74,7 +73,7 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
 
 def _end(lease: Lease, error: BaseException) -> None:
     """Turn an error of the trainer into the run's result, unless it is about the folder: that can be mended."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = isinstance(error, OSError) and error.errno in FULL
     if full or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunOver):
         if isinstance(error, UnreadableRun):
             lease.leave("unreadable", str(error))
