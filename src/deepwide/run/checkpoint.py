@@ -53,10 +53,15 @@ def write(folder: Path, run: str, step: int, tensors: Mapping[str, Any], state: 
 def read(folder: Path, run: str, framework: Framework = "torch") -> Checkpoint:
     """The checkpoint in a folder, every byte verified; raises `BadCheckpoint`."""
     contents = _verified(folder, run)
-    state = json.loads(contents.pop(STATE, b"{}"))
     tensors: dict[str, Any] = {}
-    for content in contents.values():
-        tensors |= _load(content, framework)
+    try:
+        state = json.loads(contents.pop(STATE, b"{}"))
+        for content in contents.values():
+            tensors |= _load(content, framework)
+    except Exception as error:  # a manifest that is right about files that are wrong: somebody made it
+        raise BadCheckpoint(f"{folder} cannot be decoded ({' '.join(str(error).split())[:80]})") from None
+    if not isinstance(state, dict):
+        raise BadCheckpoint(f"{folder / STATE} is not an object")
     return Checkpoint(int(folder.name), tensors, state)
 
 

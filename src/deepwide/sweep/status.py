@@ -78,7 +78,7 @@ def _status(folder: RunFolder, cell: Cell) -> CellStatus:
         name=cell.name,
         state=state,
         step=last.get("step"),
-        loss=last.get("loss", last.get("val_loss")),
+        loss=last.get("validation_loss", last.get("loss")),
         checkpoint=saved[-1] if saved else None,
         owner=held["owner"] if held and state == "running" else "",
         number=held["number"] if held else 0,

@@ -20,7 +20,7 @@ class TransformerTrainer:
         "lr": "optimiser.lr",
         "tokens": "tokens",
     }
-    many_tokens = 10**9
+    many_tokens = 5 * 10**8
 
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
