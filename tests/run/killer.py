@@ -20,6 +20,9 @@ from deepwide.run import RunFolder, faults
 from deepwide.sweep.trainers import trainer_of
 from deepwide.sweep.worker import work
 
+# What the real trainer imports on its way, five seconds of it: once here, and not in every child.
+REAL = ("safetensors.torch", "deepwide.train.loop", "torch._dynamo")
+
 
 def main() -> None:
     """See the module."""
@@ -30,7 +33,8 @@ def main() -> None:
     whole = home / "whole"
     trainer = trainer_of(config)
     trainer.identity(trainer.resolve(config))  # what this imports and caches, every child has for nothing
-    importlib.import_module("safetensors.numpy" if config.get("trainer") == "toy" else "safetensors.torch")
+    for name in ("safetensors.numpy",) if config.get("trainer") == "toy" else REAL:
+        importlib.import_module(name)
     assert in_a_process(lambda: run(whole, config, f"log:{log}")) == 0
     names, expected = log.read_text().splitlines(), contents(whole)
     report: dict[str, Any] = {"points": sorted(set(names)), "count": len(names), "tried": 0, "wrong": []}

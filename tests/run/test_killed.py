@@ -66,6 +66,6 @@ def test_the_real_trainer_killed_anywhere_gives_the_same_weights_to_the_bit(memo
         "steps": 6, "batch": 2, "context": 16, "checkpoint_every": 2,
         "evaluation": {"every": 3, "sequences": 2}, "log_every": 1,
     }  # fmt: skip
-    report = kill_everywhere(memory, config, first=1, stride=3)
+    report = kill_everywhere(memory, config)
     assert report["wrong"] == []
-    assert report["tried"] >= 30
+    assert report["tried"] == report["count"] > 80
