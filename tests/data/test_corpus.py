@@ -199,14 +199,15 @@ def test_pooch_fetches_and_checks_a_public_set(tmp_path: Path, monkeypatch: pyte
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_address[1]}/input.txt"
         checksum = next(iter(REGISTRY["tinyshakespeare"].files.values()))
+        monkeypatch.setenv("DEEPWIDE_NETWORK", "1")
         files = {address: checksum}
         entry = replace(REGISTRY["tinyshakespeare"], files=files)
         monkeypatch.setattr(registry_module, "REGISTRY", REGISTRY | {"tinyshakespeare": entry})
         try:
             with pytest.raises(DeepwideError, match="could not be fetched"):
-                list(documents(DataConfig(source="tinyshakespeare", network=True)))
+                list(documents(DataConfig(source="tinyshakespeare")))
             files[address] = "sha256:" + hashlib.sha256(b"not Shakespeare").hexdigest()
-            assert list(documents(DataConfig(source="tinyshakespeare", network=True))) == [b"not Shakespeare"]
+            assert list(documents(DataConfig(source="tinyshakespeare"))) == [b"not Shakespeare"]
         finally:
             server.shutdown()
 

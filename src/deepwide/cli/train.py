@@ -52,6 +52,7 @@ def train(
     log: Annotated[
         list[str] | None, typer.Option(help="Also record to tensorboard:DIR, wandb:PROJECT or mlflow:EXPERIMENT.")
     ] = None,
+    network: Annotated[bool, typer.Option("--network", help="Allow fetching a public set or hf:owner/name.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the run would be, and start nothing.")] = False,
     json: Json = False,
 ) -> None:
@@ -61,6 +62,9 @@ def train(
     """
     _needs_torch()
     from deepwide.train import override, read_toml, resolve
+
+    if network:
+        os.environ["DEEPWIDE_NETWORK"] = "1"
 
     fields = read_toml(config) if config else {}
     given = {

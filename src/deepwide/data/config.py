@@ -18,7 +18,6 @@ class DataConfig(Part):
     tokeniser: Literal["bytes", "bpe"] = "bytes"
     vocab: Annotated[int, Field(ge=2, le=1_000_000)] | None = None  # for bpe
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    network: bool = False  # allow a download
 
     @model_validator(mode="after")
     def _vocab_fits(self) -> Self:

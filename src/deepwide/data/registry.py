@@ -74,7 +74,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwide"
 
 
-def find_set(name: str, network: bool) -> list[Path]:
+def network_allowed() -> bool:
+    """Whether something may be fetched: DEEPWIDE_NETWORK=1, or --network on the command line.
+
+    Not a setting of a run: it decides where the text comes from, and the fingerprint tells what it is.
+    """
+    return os.environ.get("DEEPWIDE_NETWORK", "") not in ("", "0")
+
+
+def find_set(name: str) -> list[Path]:
     """The files of a registered corpus."""
     entry = REGISTRY[name]
     at_hand = os.environ.get("DEEPWIDE_DATA")
@@ -82,9 +90,9 @@ def find_set(name: str, network: bool) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.is_file())
     home = cache_folder() / "downloads" / name
     wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
-    if not all(path.exists() for path in wanted.values()) and not network:
+    if not all(path.exists() for path in wanted.values()) and not network_allowed():
         raise DeepwideError(
-            f"'{name}' is not on this machine: allow a download with --set data.network=true, or set DEEPWIDE_DATA to "
+            f"'{name}' is not on this machine: allow a download with --network, or set DEEPWIDE_DATA to "
             f"a folder that holds {name}/."
         )
     return [

@@ -4,7 +4,7 @@
     a registry name     see registry.py
     a file              text; .jsonl or .parquet, whose column is text; each may be .gz; .zip and .tar.* of text files
     a folder            all such files in it, in order of their names
-    hf:owner/name       a Hugging Face data set, with `datasets` installed and data.network=true
+    hf:owner/name       a Hugging Face data set, with `datasets` installed and --network
 
 A document is a file, a row of a table, or, in a text file of more than a megabyte or given by itself, about four
 kilobytes of whole paragraphs. Everything is read as a stream.
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from deepwide.data.config import DataConfig
-from deepwide.data.registry import REGISTRY, find_set
+from deepwide.data.registry import REGISTRY, find_set, network_allowed
 from deepwide.errors import DeepwideError, did_you_mean
 
 DOCUMENT_BYTES = 4096
@@ -50,7 +50,7 @@ def files(config: DataConfig) -> list[Path]:
     if source == "python":
         return _standard_library()
     if source in REGISTRY:
-        return find_set(source, config.network)
+        return find_set(source)
     path = Path(source).expanduser()
     if path.is_file():
         return [path]
@@ -174,8 +174,8 @@ def _from_tar(path: Path) -> Iterator[bytes]:
 
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     name = config.source.removeprefix("hf:")
-    if not config.network:
-        raise DeepwideError(f"'{config.source}' is on the network: allow it with --set data.network=true.")
+    if not network_allowed():
+        raise DeepwideError(f"'{config.source}' is on the network: allow it with --network (or DEEPWIDE_NETWORK=1).")
     try:
         import datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
