@@ -22,6 +22,7 @@ from deepwide.sweep.grid import Cell
 MOST_CRASHES = 3
 TICK_SECONDS = 0.05
 LOOK_SECONDS = 0.5  # how often cells that others hold are looked at
+FORGET_SECONDS = 10.0  # how long a worker may take to leave when its cells are over
 
 
 @dataclass
@@ -39,6 +40,7 @@ class _Job:
     handle: Any
     owner: str
     folders: list[Path]
+    over_since: float | None = None
 
 
 class Driver:
@@ -83,6 +85,22 @@ class Driver:
         finally:
             self.executor.stop([job.handle for job in self._jobs])
         return self.outcome
+
+    def _forget_the_unreachable(self) -> None:
+        """Drop workers that the executor still believes in and the folders do not: their node may be cut off.
+
+        Safe however wrong it is: such a worker's lease has run out or its cells are over, so it can write no more.
+        """
+        for job in list(self._jobs):
+            if all((path / RESULT).exists() for path in job.folders):
+                job.over_since = job.over_since or time.monotonic()
+                gone = time.monotonic() - job.over_since > FORGET_SECONDS
+            else:
+                gone = any(self._holds(path, job.owner) and not self._is_held(path) for path in job.folders)
+            if gone:
+                self._jobs.remove(job)
+                self.executor.stop([job.handle])
+                self._queue.extend(path for path in job.folders if not self._is_settled(path))
 
     def _start(self) -> None:
         while self._queue and len(self._jobs) < self.executor.slots:
@@ -137,10 +155,15 @@ class Driver:
         held = read_lease(path)
         return held is not None and held["owner"] == owner and not held["ended"]
 
+    def _is_held(self, path: Path) -> bool:
+        held = read_lease(path)
+        return held is not None and seconds_left(path, held, time.time()) > 0
+
     def _look_elsewhere(self) -> None:
         if time.monotonic() - self._looked < LOOK_SECONDS:
             return
         self._looked = time.monotonic()
+        self._forget_the_unreachable()
         waiting, self._elsewhere = self._elsewhere, set()
         self._queue.extend(path for path in sorted(waiting) if not self._is_settled(path))
 
