@@ -252,3 +252,45 @@ def test_the_fused_loss_has_the_gradients_of_cross_entropy(vocab: int) -> None:
         x.grad = None
     (3 * torch.nn.functional.cross_entropy(h @ w.T + b, target)).backward()
     assert all(torch.allclose(o, x.grad, rtol=1e-5, atol=1e-9) for o, x in zip(ours, (h, w, b), strict=True))
+
+
+def test_the_fused_loss_is_exact_where_a_probability_underflows() -> None:
+    from deepwide.model.loss import cross_entropy
+
+    h, w = torch.tensor([[300.0], [1.0]]), torch.tensor([[1.0], [0.0]])
+    loss = cross_entropy(h, w, None, torch.tensor([1, 0]))
+    assert loss.item() == pytest.approx((300 + math.log(1 + math.exp(-1))) / 2)
+
+
+@pytest.mark.parametrize("residual", ["plain", "deepnorm", "admin", "layerscale"])
+def test_norms_stand_where_their_place_says(residual: str) -> None:
+    """The three blocks written out: pre x + f(n(x)), post n(x + f(x)), peri x + n'(f(n(x)))."""
+    x = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(0))
+    for place in ("pre", "post", "peri"):
+        block = Transformer(Architecture.of(**SMALL, residual=residual, norm_place=place)).blocks[0]
+        a, f = (lambda y, b=block: b.attention(y, None, None)), block.feed_forward
+        n1, n2, join1, join2 = (
+            block.attention_norm,
+            block.feed_forward_norm,
+            block.attention_join,
+            block.feed_forward_join,
+        )
+        if place == "pre":
+            expected = join1(x, a(n1(x)))
+            expected = join2(expected, f(n2(expected)))
+        elif place == "post":
+            expected = n1(join1(x, a(x)))
+            expected = n2(join2(expected, f(expected)))
+        else:
+            expected = join1(x, block.attention_out_norm(a(n1(x))))
+            expected = join2(expected, block.feed_forward_out_norm(f(n2(expected))))
+        assert torch.equal(block(x, None, None), expected)
+        y = torch.randn(2, 8, 16, generator=torch.Generator().manual_seed(1))
+        scale = getattr(join1, "scale", None)
+        joined = {
+            "plain": lambda: x + y,
+            "deepnorm": lambda: 4**0.25 * x + y,
+            "admin": lambda s=scale: s * x + y,
+            "layerscale": lambda s=scale: x + s * y,
+        }[residual]()
+        assert torch.allclose(join1(x, y), joined)
