@@ -71,4 +71,4 @@ def _root(
 
 
 # Each module registers its verbs on `app` when it is imported.
-from deepwide.cli import planner, separation, tour  # noqa: E402, F401
+from deepwide.cli import planner, separation, sweep, tour, train  # noqa: E402, F401

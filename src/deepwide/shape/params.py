@@ -25,7 +25,7 @@ class Params(BaseModel):
     positions: int
     attention: int
     feed_forward: int
-    norms: int
+    norms: int  # with what the residual scheme learns
     head: int  # 0 when tied, but for a bias
     inactive: int  # experts a token is not sent to
 
@@ -62,7 +62,7 @@ def count(shape: "Shape") -> Params:
         attention=L * attention_params(shape),
         feed_forward=(L - moe_layers) * feed_forward_params(shape, shape.ff_width)
         + (moe_layers * expert_block_params(shape, expert) if moe else 0),
-        norms=(L * shape.block_norms + shape.final_norm) * norm * d,
+        norms=(L * shape.block_norms + shape.final_norm) * norm * d + L * shape.residual_scales,
         head=(0 if shape.tied else shape.vocab * narrow) + shape.head_bias * shape.vocab,
         inactive=moe_layers * (moe.experts - moe.active) * expert if moe else 0,
     )

@@ -60,7 +60,7 @@ class Shape(Part):
     kv_heads: Positive
     head_dim: Positive
     ff: Literal["plain", "gated"] = "plain"
-    ff_width: Positive
+    ff_width: Natural  # 0: no feed-forward
     vocab: Positive = 50257
     context: Positive = 2048
     tied: bool = True
@@ -75,6 +75,7 @@ class Shape(Part):
     ff_bias: bool = True
     head_bias: bool = False
     extra_positions: Natural = 0
+    residual_scales: Natural = 0  # learned numbers a block's residual scheme adds: ReZero 2, LayerScale 2·width
     embedding_width: Positive | None = None
     experts: Experts | None = None
     latent: LatentAttention | None = None
@@ -113,6 +114,8 @@ class Shape(Part):
                 raise ValueError(f"{name} must be rising layer numbers below depth {self.depth}")
         if bool(self.sliding_layers) != (self.window is not None):
             raise ValueError("window and sliding_layers go together")
+        if self.ff_width == 0 and (self.ff_bias or self.experts):
+            raise ValueError("ff_width 0 means no feed-forward: then ff_bias is false and there are no experts")
         if self.embedding_width == self.width:
             raise ValueError("embedding_width is for embeddings of another width than the blocks; leave it out")
         if self.latent and self.head_dim != self.latent.nope_dim + self.latent.rope_dim:

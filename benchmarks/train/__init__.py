@@ -1,0 +1,1 @@
+"""Training speed, measured against other people's training loops."""

@@ -1,0 +1,126 @@
+"""How a sweep's plan and status look in a terminal."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from deepwide.cli.app import console
+from deepwide.quantities import show_bytes, show_count
+from deepwide.sweep import Cell, CellStatus, status_of
+from deepwide.sweep.status import OVER, STATES
+
+MOST_ROWS = 40
+COLOURS = {"done": "green", "running": "cyan", "waiting": "dim", "interrupted": "yellow", "lost": "yellow"}
+
+
+def show_plan(name: str, cells: Sequence[Cell], seconds: Sequence[float], slots: int, runs: Path, out: Console) -> None:
+    """One line a cell, then the sum."""
+    table = _table(f"{name}: {len(cells)} cells")
+    for title in ("run", "cell"):
+        table.add_column(title, no_wrap=title == "run")
+    for title in ("params", "total", "tokens", "FLOPs", "memory", "expected"):
+        table.add_column(title, justify="right")
+    for cell, expected in zip(cells, seconds, strict=True):
+        cost = cell.cost
+        table.add_row(
+            cell.id[:8],
+            cell.name,
+            show_count(cost.block_params),
+            show_count(cost.total_params),
+            show_count(cost.tokens),
+            show_count(cost.train_flops),
+            show_bytes(cost.train_bytes),
+            show_seconds(expected),
+        )
+    out.print(table)
+    over = sum((runs / cell.id / "result.json").exists() for cell in cells)
+    out.print(
+        f"Expected: {show_seconds(sum(seconds) / slots)} with {slots} worker{'s' * (slots > 1)} on this machine, "
+        f"{show_count(sum(cell.cost.train_flops for cell in cells))} FLOPs in all. "
+        f"{over} of {len(cells)} cells are over already. Runs: {_near(runs)}",
+        soft_wrap=True,
+    )
+
+
+def status_table(name: str, states: Sequence[CellStatus]) -> Table:
+    """The table that `status` prints and `run` keeps up to date; long sweeps show what moves."""
+    counts = Counter(state.state for state in states)
+    said = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    table = _table(f"{name}: {said}")
+    for title in ("run", "cell", "state"):
+        table.add_column(title, no_wrap=title != "cell")
+    for title in ("step", "loss", "saved"):
+        table.add_column(title, justify="right")
+    table.add_column("note", overflow="fold")
+    shown = states
+    if len(states) > MOST_ROWS:
+        shown = [state for state in states if state.state not in ("done", "waiting")][:MOST_ROWS]
+    for state in shown:
+        colour = COLOURS.get(state.state, "red")
+        table.add_row(
+            state.id[:8],
+            state.name,
+            f"[{colour}]{state.state}[/{colour}]",
+            "" if state.step is None else f"{state.step:,}",
+            f"{state.loss:.4f}" if isinstance(state.loss, int | float) else "",
+            "" if state.checkpoint is None else f"{state.checkpoint:,}",
+            state.note or state.owner,
+        )
+    if len(shown) < len(states):
+        table.caption = f"{len(states) - len(shown)} more that are done or wait: --json lists all"
+    return table
+
+
+def show_status(name: str, states: Sequence[CellStatus], out: Console, *, nothing_to_do: bool = False) -> None:
+    """The table once."""
+    out.print(status_table(name, states))
+    if nothing_to_do and all(state.state in OVER for state in states):
+        out.print("Every cell was over already: nothing was run.")
+
+
+@contextmanager
+def live_status(name: str, cells: Sequence[Cell], runs: Path, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A function that redraws the table when a second has passed; silent into a pipe or with --json."""
+    out = console()
+    if quiet or not out.is_terminal:
+        yield lambda: None
+        return
+    from rich.live import Live
+
+    drawn = [0.0]
+    with Live(console=out, transient=True, auto_refresh=False) as live:
+
+        def redraw() -> None:
+            if time.monotonic() - drawn[0] > 1:
+                drawn[0] = time.monotonic()
+                live.update(status_table(name, [status_of(cell, runs) for cell in cells]), refresh=True)
+
+        yield redraw
+
+
+def show_seconds(seconds: float) -> str:
+    """A duration for reading.
+
+    >>> show_seconds(0.2), show_seconds(75), show_seconds(9000), show_seconds(400_000)
+    ('< 1 s', '75 s', '2.5 h', '4.6 days')
+    """
+    if seconds < 1:
+        return "< 1 s"
+    for least, size, unit in ((172_800, 86_400, "days"), (5400, 3600, "h"), (120, 60, "min")):
+        if seconds >= least:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+
+
+def _near(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

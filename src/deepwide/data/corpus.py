@@ -1,0 +1,190 @@
+"""A corpus: tokens on disk, memory-mapped, named by a fingerprint of what they were made from.
+
+    <cache>/tokens/<fingerprint>/{train.bin, validation.bin, tokeniser.json, corpus.json}
+
+The fingerprint hashes every document and how they become tokens, so the same text gives the same corpus wherever it
+lies. A document goes to the validation set by the hash of its own content: adding others moves none. The folder is
+made under another name and renamed when it is whole; corpus.json holds the checksums of the rest.
+"""
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepwide.data.config import DataConfig
+from deepwide.data.registry import cache_folder
+from deepwide.data.sources import documents, files
+from deepwide.data.tokenisers import Tokeniser, kept_tokeniser, make_tokeniser
+from deepwide.errors import DeepwideError
+from deepwide.files import write_text
+
+VERSION = "1"  # of splitting and tokenising: raise it when the same text would give other tokens
+CHECKED = 1 << 28  # files up to this size are hashed each time they are opened
+PARTS = ("train", "validation")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Tokens of both parts, and how many bytes of text each kind of token stands for."""
+
+    fingerprint: str
+    vocab: int
+    train: NDArray[Any]
+    validation: NDArray[Any]
+    token_bytes: NDArray[np.uint32]
+    tokeniser: Tokeniser
+    documents: tuple[int, int]
+
+
+def fingerprint(config: DataConfig) -> str:
+    """What the tokens depend on, as a hash. Reads every document, unless the files look as they did last time."""
+    return _fingerprint(config.resolved(), _stamp(config))
+
+
+def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
+    """The corpus of a config, made if this machine does not have it yet.
+
+    With the fingerprint that a run was begun with, the source is not even looked at when its tokens are at hand.
+    """
+    config = config.resolved()
+    name = expected if expected and _home(expected).is_dir() else fingerprint(config)
+    if expected and name != expected:
+        raise DeepwideError(
+            f"the data '{config.source}' has changed since this run began: put the old data back, or start a new run."
+        )
+    if not _home(name).is_dir():
+        _make(config, name)
+    return _open(config, name)
+
+
+def in_validation(document: bytes, share: float) -> bool:
+    """Whether a document is kept for validation: its own hash says so."""
+    return _place(document) < share
+
+
+def _place(document: bytes) -> float:
+    return int.from_bytes(hashlib.sha256(document).digest()[:8], "big") / 2**64
+
+
+def _home(name: str) -> Path:
+    return cache_folder() / "tokens" / name
+
+
+def _stamp(config: DataConfig) -> str:
+    """Names, sizes and times of the files: enough to know that they need not be read again."""
+    facts = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files(config)]
+    return hashlib.sha256(json.dumps([VERSION, config.resolved().model_dump(), facts]).encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(config: DataConfig, stamp: str) -> str:
+    kept = cache_folder() / "sources" / f"{stamp}.json"
+    if files(config) and kept.is_file():
+        try:
+            known = json.loads(kept.read_text(encoding="utf-8"))["fingerprint"]
+            if isinstance(known, str) and len(known) == 32 and known.isalnum():
+                return known
+        except (ValueError, KeyError, TypeError):
+            pass  # it only saves reading: read again
+    how = config.model_dump(include={"tokeniser", "vocab", "validation"})
+    digest = hashlib.sha256(json.dumps([VERSION, how], sort_keys=True).encode())
+    for document in documents(config):
+        digest.update(hashlib.sha256(document).digest())
+    name = digest.hexdigest()[:32]
+    write_text(kept, json.dumps({"source": config.source, "fingerprint": name}))
+    return name
+
+
+def _split(config: DataConfig) -> float:
+    """The share below which a document's place puts it into validation; a few documents need a larger one."""
+    places = sorted({_place(document) for document in documents(config)})
+    if len(places) < 2:
+        raise DeepwideError(
+            f"'{config.source}' is {len(places)} document{'s' * (len(places) != 1)}, too little to keep some for "
+            "validation: give more text."
+        )
+    return min(max(config.validation, math.nextafter(places[0], 1)), places[-1])
+
+
+def _part(config: DataConfig, share: float, validation: bool) -> Iterator[bytes]:
+    return (document for document in documents(config) if in_validation(document, share) == validation)
+
+
+def _make(config: DataConfig, name: str) -> None:
+    home = _home(name)
+    home.parent.mkdir(parents=True, exist_ok=True)
+    share = _split(config)
+    tokeniser = make_tokeniser(config, _part(config, share, validation=False))
+    kind = _dtype(config.vocab_size)
+    made = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=home.parent))
+    try:
+        about: dict[str, Any] = {"version": VERSION, "source": config.source, "vocab": config.vocab_size, "dtype": kind}
+        for part in PARTS:
+            count = tokens = 0
+            digest = hashlib.sha256()
+            with open(made / f"{part}.bin", "wb") as file:
+                for document in tokeniser.encode(_part(config, share, part == "validation")):
+                    block = document.astype(kind).tobytes()
+                    file.write(block)
+                    digest.update(block)
+                    count, tokens = count + 1, tokens + len(document)
+                file.flush()
+                os.fsync(file.fileno())
+            about[part] = {"documents": count, "tokens": tokens, "sha256": digest.hexdigest()}
+        write_text(made / "tokeniser.json", tokeniser.to_json())
+        about["tokeniser"] = {"sha256": hashlib.sha256(tokeniser.to_json().encode()).hexdigest()}
+        write_text(made / "corpus.json", json.dumps(about, indent=2))
+        try:
+            os.rename(made, home)
+        except OSError:
+            if not home.is_dir():  # else another process was quicker, with the same content
+                raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _open(config: DataConfig, name: str) -> Corpus:
+    home = _home(name)
+    try:
+        about = json.loads((home / "corpus.json").read_text(encoding="utf-8"))
+        kind = _dtype(config.vocab_size)
+        parts = []
+        for part in PARTS:
+            path = home / f"{part}.bin"
+            _check(path, about[part]["sha256"], about[part]["tokens"] * np.dtype(kind).itemsize)
+            parts.append(np.memmap(path, dtype=kind, mode="r"))
+        _check(home / "tokeniser.json", about["tokeniser"]["sha256"], None)
+        tokeniser = kept_tokeniser(config, (home / "tokeniser.json").read_text(encoding="utf-8"))
+        counts = (int(about["train"]["documents"]), int(about["validation"]["documents"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, DeepwideError):
+            raise
+        raise DeepwideError(
+            f"the tokens kept in {home} are damaged: delete that folder, they are made again."
+        ) from None
+    train, validation = parts
+    return Corpus(name, config.vocab_size, train, validation, tokeniser.token_bytes(), tokeniser, counts)
+
+
+def _check(path: Path, sha256: str, size: int | None) -> None:
+    if size is not None and path.stat().st_size != size:
+        raise ValueError("size")
+    if path.stat().st_size <= CHECKED:
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+                raise ValueError("checksum")
+
+
+def _dtype(vocab: int) -> str:
+    return "<u2" if vocab <= 1 << 16 else "<u4"

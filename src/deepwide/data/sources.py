@@ -1,0 +1,191 @@
+"""Documents from what `--data` names.
+
+    python              the Python standard library's own source, on every machine with nothing downloaded
+    a registry name     see registry.py
+    a file              text; .jsonl or .parquet, whose column is text; each may be .gz; .zip and .tar.* of text files
+    a folder            all such files in it, in order of their names
+    hf:owner/name       a Hugging Face data set, with `datasets` installed and --network
+
+A document is a file, a row of a table, or, in a text file of more than a megabyte or given by itself, about four
+kilobytes of whole paragraphs. Everything is read as a stream.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from deepwide.data.config import DataConfig
+from deepwide.data.registry import REGISTRY, find_set, network_allowed
+from deepwide.errors import DeepwideError, did_you_mean
+
+DOCUMENT_BYTES = 4096
+LONGEST_PARAGRAPH = 65536
+SPLIT_FROM = 1 << 20
+NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
+
+
+def documents(config: DataConfig) -> Iterator[bytes]:
+    """Every document of the source, in an order that depends on names alone."""
+    if config.source.startswith("hf:"):
+        yield from _hugging_face(config)
+        return
+    paths = files(config)
+    alone = len(paths) == 1
+    for path in paths:
+        yield from _from_file(path, config.column, alone)
+
+
+def files(config: DataConfig) -> list[Path]:
+    """The files a source consists of; none for a Hugging Face data set."""
+    source = config.source
+    if source.startswith("hf:"):
+        return []
+    if source == "python":
+        return _standard_library()
+    if source in REGISTRY:
+        return find_set(source)
+    path = Path(source).expanduser()
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [p for p in sorted(path.rglob("*")) if p.is_file() and not p.name.startswith(".")]
+        if not found:
+            raise DeepwideError(f"the folder {path} holds no files to train on.")
+        return found
+    known = ["python", *REGISTRY]
+    raise DeepwideError(f"there is no file, folder or corpus '{source[:200]}': {did_you_mean(source[:200], known)}")
+
+
+def _standard_library() -> list[Path]:
+    found = []
+    for folder, inner, names in os.walk(sysconfig.get_paths()["stdlib"]):
+        inner[:] = [name for name in inner if name not in NOT_STANDARD]
+        found += [Path(folder, name) for name in names if name.endswith(".py")]
+    return sorted(found)
+
+
+def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
+    name = path.name.lower()
+    try:
+        if name.endswith(".zip"):
+            yield from _from_zip(path)
+        elif name.endswith((".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")):
+            yield from _from_tar(path)
+        elif name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            with _opened(path) as file:
+                yield from _rows(file, column, path)
+        elif name.endswith(".parquet"):
+            yield from _parquet(path, column)
+        elif alone or name.endswith(".gz") or path.stat().st_size > SPLIT_FROM:
+            with _opened(path) as file:
+                yield from paragraphs(file)
+        else:
+            yield path.read_bytes()
+    except (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+        raise DeepwideError(f"{path} is damaged: {error}.") from None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # type: ignore[return-value]
+
+
+def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole paragraphs, about four kilobytes together; adding text at the end changes only the last one.
+
+    >>> [len(d) for d in paragraphs([b"a" * 3000 + b"\\n", b"\\n", b"b" * 3000 + b"\\n", b"\\n", b"c\\n"])]
+    [6002, 2]
+    """
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        blank = not line.strip()
+        if blank and size >= DOCUMENT_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+            continue
+        if blank and not held:
+            continue
+        held.append(line)
+        size += len(line)
+        while size >= LONGEST_PARAGRAPH:
+            text = b"".join(held)
+            yield text[:LONGEST_PARAGRAPH]
+            held, size = [text[LONGEST_PARAGRAPH:]], size - LONGEST_PARAGRAPH
+    if b"".join(held).strip():
+        yield b"".join(held)
+
+
+def _rows(file: Iterable[bytes], column: str, path: Path) -> Iterator[bytes]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise DeepwideError(f"line {number} of {path} is not JSON.") from None
+        value = row.get(column) if isinstance(row, dict) else None
+        if not isinstance(value, str):
+            names = ", ".join(sorted(map(str, row))[:8]) if isinstance(row, dict) else "no columns"
+            raise DeepwideError(f"line {number} of {path} has no text in column '{column}'; it has {names}.")
+        yield value.encode("utf-8", "replace")
+
+
+def _parquet(path: Path, column: str) -> Iterator[bytes]:
+    try:
+        import pyarrow  # type: ignore[import-untyped,unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise DeepwideError("Parquet files are read with pyarrow: pip install pyarrow.") from None
+    try:
+        with contextlib.closing(pyarrow.parquet.ParquetFile(path)) as file:
+            names = file.schema_arrow.names
+            if column not in names:
+                raise DeepwideError(f"{path} has no column '{column}': {did_you_mean(column, names)}")
+            for batch in file.iter_batches(batch_size=1000, columns=[column]):
+                for value in batch.column(0).to_pylist():
+                    if isinstance(value, str):
+                        yield value.encode("utf-8", "replace")
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DeepwideError(f"{path} cannot be read as Parquet: {error}.") from None
+
+
+def _from_zip(path: Path) -> Iterator[bytes]:
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if not name.endswith("/"):
+                with archive.open(name) as file:
+                    yield from paragraphs(file) if archive.getinfo(name).file_size > SPLIT_FROM else [file.read()]
+
+
+def _from_tar(path: Path) -> Iterator[bytes]:
+    """Members are read one after another and never written to disk."""
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            if member.isfile() and (file := archive.extractfile(member)):
+                yield from paragraphs(file) if member.size > SPLIT_FROM else [file.read()]
+
+
+def _hugging_face(config: DataConfig) -> Iterator[bytes]:
+    name = config.source.removeprefix("hf:")
+    if not network_allowed():
+        raise DeepwideError(f"'{config.source}' is on the network: allow it with --network (or DEEPWIDE_NETWORK=1).")
+    try:
+        import datasets  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise DeepwideError("Hugging Face data sets need their library: pip install datasets.") from None
+    try:
+        rows = datasets.load_dataset(name, split="train", streaming=True)
+    except Exception as error:  # the library raises a dozen kinds, from the network's to its own
+        raise DeepwideError(f"{config.source} could not be opened: {' '.join(str(error).split())[:300]}.") from None
+    for row in rows:
+        value = row.get(config.column)
+        if not isinstance(value, str):
+            raise DeepwideError(f"{config.source} has no text in column '{config.column}'; it has {', '.join(row)}.")
+        yield value.encode("utf-8", "replace")

@@ -1,0 +1,81 @@
+"""The coordinate check as a picture: how far activations move in a few steps, against width and against depth."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepwide.train.scaling import Point, Slope
+
+COLOURS = ("#8e8e8e", "#2471a3", "#1c1c1c", "#c0392b")
+
+
+def scaling_chart(points: "Sequence[Point]", slopes: "Sequence[Slope]", title: str = "") -> Any:
+    """An Altair chart: a row for width and one for depth, a column for each parametrisation, a line for each place."""
+    import altair as alt
+
+    rows = _rows(points)
+    places = list(dict.fromkeys(row["place"] for row in rows))
+    kinds = list(dict.fromkeys(row["parametrisation"] for row in rows))
+    changes = [row["change"] for row in rows if row["change"] > 0]
+    span = [min(changes) / 1.5, max(changes) * 1.5] if changes else [0.1, 1]
+    colour = alt.Color("place:N", sort=places, scale=alt.Scale(range=list(COLOURS)), title="where")
+    grid: list[Any] = []
+    for along in dict.fromkeys(row["along"] for row in rows):
+        line: list[Any] = []
+        for kind in kinds:
+            these = [row for row in rows if (row["along"], row["parametrisation"]) == (along, kind)]
+            worst = max(
+                (s for s in slopes if (s.along, s.parametrisation) == (along, kind)), key=lambda s: abs(s.slope)
+            )
+            verdict = "flat" if worst.flat else f"grows as {along}^{worst.slope:.1f} ({worst.place})"
+            if worst.slope < 0 and not worst.flat:
+                verdict = f"shrinks as {along}^{worst.slope:.1f} ({worst.place})"
+            sizes = sorted({row["size"] for row in these})
+            base = alt.Chart(alt.InlineData(values=these)).encode(
+                x=alt.X(
+                    "size:Q",
+                    scale=alt.Scale(type="log", base=2, nice=False),
+                    axis=alt.Axis(values=sizes, format="d", grid=False),
+                    title=along,
+                ),
+                y=alt.Y(
+                    "change:Q",
+                    scale=alt.Scale(type="log", domain=span, nice=False),
+                    axis=alt.Axis(values=_powers(*span), format="~g"),
+                    title="change of activations (rms)" if not line else None,
+                ),
+                color=colour,
+                tooltip=["parametrisation:N", "place:N", "size:Q", "start:Q", "after:Q", "change:Q"],
+            )
+            line.append(
+                alt.layer(base.mark_line(), base.mark_point(filled=True, size=36)).properties(
+                    width=210,
+                    height=170,
+                    title=alt.TitleParams(kind, subtitle=verdict, subtitleColor="#707070", anchor="start"),
+                )
+            )
+        grid.append(alt.hconcat(*line))
+    return (
+        alt.vconcat(*grid)
+        .properties(background="white", title=title or "Does one learning rate serve every width and depth?")
+        .configure_view(stroke="#d0d0d0")
+        .configure_axis(labelFontSize=11, titleFontSize=12)
+    )
+
+
+def _rows(points: "Sequence[Point]") -> list[dict[str, Any]]:
+    """One row per place and size: the geometric mean over seeds."""
+    rows = []
+    for key in dict.fromkeys((p.parametrisation, p.along, p.size, p.place) for p in points):
+        these = [p for p in points if (p.parametrisation, p.along, p.size, p.place) == key]
+        means = {
+            name: math.exp(sum(math.log(max(getattr(p, name), 1e-30)) for p in these) / len(these))
+            for name in ("start", "after", "change")
+        }
+        rows.append(dict(zip(("parametrisation", "along", "size", "place"), key, strict=True)) | means)
+    return rows
+
+
+def _powers(low: float, high: float) -> list[float]:
+    return [10.0**n for n in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]

@@ -1,0 +1,125 @@
+"""Weights in Hugging Face layout: GPT-2 and Llama state dicts, from safetensors and never from a pickle."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from deepwide.errors import DeepwideError
+from deepwide.model.architecture import Architecture
+from deepwide.model.transformer import Transformer
+from deepwide.shape import read_config
+
+Weights = Mapping[str, Tensor]
+
+
+def load_folder(folder: str | Path) -> Transformer:
+    """A Transformer from a folder with config.json and *.safetensors, as `save_pretrained` writes it."""
+    from safetensors.torch import load_file
+
+    folder = Path(folder)
+    files = sorted(folder.glob("*.safetensors"))
+    if not (folder / "config.json").is_file() or not files:
+        raise DeepwideError(f"{folder} must hold config.json and *.safetensors (pickled .bin files are not read).")
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    except (OSError, ValueError) as error:
+        raise DeepwideError(f"{folder} cannot be read: {error}.") from None
+    except Exception as error:  # safetensors has an exception class of its own, not derived from ValueError
+        raise DeepwideError(f"the weights in {folder} cannot be read: {error}.") from None
+    return from_hugging_face(config, weights)
+
+
+def from_hugging_face(config: Mapping[str, object], weights: Weights) -> Transformer:
+    """A Transformer that gives the same logits as `transformers` does for this config and state dict."""
+    kind = str(config.get("model_type"))
+    if kind not in ("gpt2", "llama"):
+        raise DeepwideError(f"weights of model_type '{kind}' cannot be loaded; it must be gpt2 or llama.")
+    reading = read_config(dict(config))
+    fields = {name: getattr(reading.shape, name) for name in type(reading.shape).model_fields}
+    design = Architecture.of("levine" if kind == "gpt2" else "llama", **fields, **_choices(kind, config))
+    model = Transformer(design)
+    renamed = _gpt2(weights, design) if kind == "gpt2" else _llama(weights, design)
+    own = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in own.items():
+            if name not in renamed:
+                raise DeepwideError(f"the {kind} weights lack what our '{name}' needs.")
+            if renamed[name].shape != parameter.shape:
+                sizes = f"{tuple(renamed[name].shape)}, the config says {tuple(parameter.shape)}"
+                raise DeepwideError(f"the {kind} weights for '{name}' are {sizes}.")
+            parameter.copy_(renamed[name])
+    return model
+
+
+def _choices(kind: str, config: Mapping[str, object]) -> dict[str, object]:
+    activations = {
+        "gelu_new": "gelu_tanh",
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "gelu": "gelu",
+        "relu": "relu",
+        "silu": "silu",
+    }
+    key, usual = ("activation_function", "gelu_new") if kind == "gpt2" else ("hidden_act", "silu")
+    activation = config.get(key) or usual
+    if activation not in activations:
+        raise DeepwideError(f"{key} '{activation}' is not known; it must be one of {', '.join(activations)}.")
+    eps = config.get("layer_norm_epsilon" if kind == "gpt2" else "rms_norm_eps")
+    choices: dict[str, object] = {"activation": activations[str(activation)]}
+    choices["norm_eps"] = float(str(eps)) if eps is not None else (1e-5 if kind == "gpt2" else 1e-6)
+    if kind == "llama":
+        # transformers 5 keeps rotary settings in rope_parameters, earlier versions beside the rest
+        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        assert isinstance(rope, Mapping)
+        if rope.get("rope_type", rope.get("type", "default")) != "default":
+            raise DeepwideError("Llama weights with scaled rotary positions cannot be loaded yet.")
+        choices["rotary_base"] = float(str(rope.get("rope_theta") or config.get("rope_theta") or 10000.0))
+    return choices
+
+
+def _gpt2(weights: Weights, design: Architecture) -> dict[str, Tensor]:
+    w = {name.removeprefix("transformer."): tensor for name, tensor in weights.items()}
+    ours = {"embedding.weight": "wte.weight", "positions": "wpe.weight", "head.weight": "lm_head.weight"}
+    ours |= {f"final_norm.{part}": f"ln_f.{part}" for part in ("weight", "bias")}
+    modules = {
+        "attention.qkv": "attn.c_attn",
+        "attention.out": "attn.c_proj",
+        "feed_forward.up": "mlp.c_fc",
+        "feed_forward.down": "mlp.c_proj",
+        "attention_norm": "ln_1",
+        "feed_forward_norm": "ln_2",
+    }
+    for layer in range(design.shape.depth):
+        for our, their in modules.items():
+            for part in ("weight", "bias"):
+                ours[f"blocks.{layer}.{our}.{part}"] = f"h.{layer}.{their}.{part}"
+    # GPT-2's Conv1D keeps its matrices (in, out)
+    return {
+        our: w[their].T if "blocks." in our and w[their].ndim == 2 else w[their]
+        for our, their in ours.items()
+        if their in w
+    }
+
+
+def _llama(weights: Weights, design: Architecture) -> dict[str, Tensor]:
+    w = {name.removeprefix("model."): tensor for name, tensor in weights.items()}
+    ours: dict[str, tuple[str, ...]] = {
+        "embedding.weight": ("embed_tokens.weight",),
+        "final_norm.weight": ("norm.weight",),
+        "head.weight": ("lm_head.weight",),
+    }
+    for layer in range(design.shape.depth):
+        here, there = f"blocks.{layer}", f"layers.{layer}"
+        for part in ("weight", "bias"):
+            ours |= {
+                f"{here}.attention.qkv.{part}": tuple(f"{there}.self_attn.{x}_proj.{part}" for x in "qkv"),
+                f"{here}.attention.out.{part}": (f"{there}.self_attn.o_proj.{part}",),
+                f"{here}.feed_forward.gate_up.{part}": (f"{there}.mlp.gate_proj.{part}", f"{there}.mlp.up_proj.{part}"),
+                f"{here}.feed_forward.down.{part}": (f"{there}.mlp.down_proj.{part}",),
+            }
+        ours[f"{here}.attention_norm.weight"] = (f"{there}.input_layernorm.weight",)
+        ours[f"{here}.feed_forward_norm.weight"] = (f"{there}.post_attention_layernorm.weight",)
+    return {our: torch.cat([w[name] for name in theirs]) for our, theirs in ours.items() if all(n in w for n in theirs)}

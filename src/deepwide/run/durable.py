@@ -1,0 +1,80 @@
+"""Writing that survives a crash at any instant: temporary sibling, sync, rename, sync of the folder."""
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from deepwide.run import faults
+
+TEMPORARY = ".tmp"
+
+
+def temporary_beside(path: Path) -> Path:
+    """A new hidden name in the same folder, so that a rename to `path` is atomic."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}{TEMPORARY}")
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether a crashed writer may have left it: no reader ever looks at these."""
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """A file that nobody reads yet (its folder is temporary), synced."""
+    what = path.name
+    with open(path, "xb") as file:
+        faults.write(file, content, f"write of {what}")
+        os.fsync(file.fileno())
+    faults.point(f"after fsync of {what}")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Replace `path` as a whole: after this returns it outlives a power cut, before it the old one does."""
+    temporary = temporary_beside(path)
+    try:
+        with open(temporary, "xb") as file:
+            faults.write(file, content, f"temporary write of {path.name}")
+            os.fsync(file.fileno())
+        move(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename within one folder and make the rename durable."""
+    faults.point(f"before rename to {target.name}")
+    os.rename(source, target)
+    faults.point(f"after rename to {target.name}")
+    sync_folder(target.parent)
+    faults.point(f"after fsync of the folder of {target.name}")
+
+
+def sync_folder(path: Path) -> None:
+    """Make what was created, renamed or removed in a folder durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that no reader ever sees half of it: first its name, then its content."""
+    gone = temporary_beside(path)
+    faults.point(f"before removal of {path.name}")
+    os.rename(path, gone)
+    faults.point(f"in the middle of removal of {path.name}")
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def clear_temporaries(folder: Path) -> None:
+    """Remove what crashed writers left in a folder. Only its owner may call this."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if not is_temporary(path):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

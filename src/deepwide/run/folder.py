@@ -1,0 +1,137 @@
+"""A run folder: the whole truth about one run.
+
+<runs>/<id>/config.json      resolved, written once
+            metrics.jsonl    append-only, one record a line, torn tail cut when a lease is taken
+            lease.json       who works on it until when, fencing number
+            checkpoints/<step>/{state.json, *.safetensors, manifest.json}
+            result.json      exists if and only if the run is over: done, diverged, oom, failed
+"""
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from deepwide.errors import DeepwideError
+from deepwide.run import checkpoint, durable, faults, records
+from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, SECONDS, Lease, lock, read_lease, read_result
+
+CONFIG = "config.json"
+CONFIG_REMEDY = "put it back from a copy, or move the folder away and the run starts anew"
+log = logging.getLogger("deepwide.run")
+
+
+def run_id(config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -> str:
+    """The name of a run: a hash of everything that determines its numbers.
+
+    >>> run_id({"lr": 0.1, "depth": 2}, data_fingerprint="d", numerics="1")
+    'fcf5c69b1b2ba2ae'
+    """
+    what = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
+    return hashlib.sha256(records.canonical(what).encode()).hexdigest()[:16]
+
+
+class RunFolder:
+    """One run on disk. Reading needs nothing; writing needs a lease."""
+
+    def __init__(self, path: Path, record: Mapping[str, Any]) -> None:
+        self.path = path
+        self.id = path.name
+        self.config: dict[str, Any] = dict(record["config"])
+        self.data_fingerprint = str(record["data"])
+        self.numerics = str(record["numerics"])
+
+    @classmethod
+    def create(cls, runs: Path, config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -> Self:
+        """The folder of a run, made if need be; the same inputs always give the same one."""
+        name = run_id(config, data_fingerprint=data_fingerprint, numerics=numerics)
+        path = Path(runs) / name
+        if not path.exists():
+            record = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _clear_abandoned(path)
+            temporary = durable.temporary_beside(path)
+            temporary.mkdir()
+            try:
+                durable.write_new(temporary / CONFIG, (records.canonical(record) + "\n").encode())
+                durable.move(temporary, path)
+            except OSError:
+                if not path.exists():  # else another process was quicker, with the same content
+                    raise
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """A run that exists; stops when its config is unreadable or is not the one it was named for."""
+        path = Path(os.path.abspath(path))
+        record = records.read_record(path / CONFIG, CONFIG_REMEDY)
+        if record is None:
+            raise DeepwideError(f"{path} is not a run folder: it has no {CONFIG}.")
+        if not {"config", "data", "numerics"} <= record.keys() or not isinstance(record["config"], dict):
+            raise records.UnreadableRun(path / CONFIG, "its fields are not those of a run", CONFIG_REMEDY)
+        named = run_id(record["config"], data_fingerprint=record["data"], numerics=record["numerics"])
+        if named != path.name:
+            why = f"its content belongs to run {named}: the folder was renamed or the file changed"
+            raise records.UnreadableRun(path / CONFIG, why, CONFIG_REMEDY)
+        return cls(path, record)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Every whole record so far; a torn last line is not one."""
+        return records.read_lines(self.path / METRICS)
+
+    def result(self) -> dict[str, Any] | None:
+        """How the run ended, None while it has not."""
+        return read_result(self.path)
+
+    def lease_record(self) -> dict[str, Any] | None:
+        """What lease.json says, None when nobody has worked on the run."""
+        return read_lease(self.path)
+
+    def latest_checkpoint(self, framework: checkpoint.Framework = "torch") -> checkpoint.Checkpoint | None:
+        """The newest checkpoint whose every byte verifies; warns about each one it had to skip."""
+        home = self.path / CHECKPOINTS
+        steps = checkpoint.steps(home)
+        for step in reversed(steps):
+            try:
+                found = checkpoint.read(home / str(step), self.id, framework)
+            except checkpoint.BadCheckpoint as error:
+                log.warning("checkpoint %d is damaged and was skipped: %s.", step, error)
+                continue
+            if step != steps[-1]:
+                log.warning("run %s goes on from the checkpoint before, step %d.", self.id, step)
+            return found
+        if steps:
+            remedy = "put them back from a copy, or delete this folder to train from the beginning"
+            raise records.UnreadableRun(home, f"none of its {len(steps)} checkpoints is whole", remedy)
+        return None
+
+    def lease(self, owner: str, seconds: float = SECONDS, patience: float = 10.0) -> Lease:
+        """The right to write, for a `with` block; raises `LeaseHeld` or `RunOver` on entry."""
+        return Lease(self.path, self.id, owner, seconds, patience)
+
+    def reopen(self) -> str | None:
+        """Take a result back, so that the run can go on from its last checkpoint; returns the status it had."""
+        with lock(self.path):
+            ended = self.result()
+            if ended is None:
+                return None
+            number = sum(1 for _ in self.path.glob("result.*.json")) + 1
+            os.rename(self.path / RESULT, self.path / f"result.{number}.json")
+            durable.sync_folder(self.path)
+            faults.point("after reopening")
+            return str(ended["status"])
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Remove half-made folders of this run that a crash left; one that is young may be being made right now."""
+    for half in path.parent.glob(f".{path.name}.*{durable.TEMPORARY}"):
+        with contextlib.suppress(OSError):
+            if time.time() - half.stat().st_mtime > 600:
+                shutil.rmtree(half, ignore_errors=True)

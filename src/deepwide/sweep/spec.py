@@ -1,0 +1,158 @@
+"""A sweep as one TOML file.
+
+name = "first"
+seeds = [0, 1]               # paired: every shape is trained with the same seeds, so with the same order of data
+
+[run]                        # any key of a run's config; the same for all
+data.source = "stdlib"
+
+[grid]                       # every combination; depth, width, lr, or any dotted key of a run's config
+lr = [1e-3, 3e-3]
+
+[iso]                        # shapes of equal size by construction: for each size and depth, the width
+params = ["100k", "400k"]
+depths = [1, 2, 4, 8]
+tokens = "1M"                # the same tokens for all, or flops = "1e13": the same compute
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from deepwide.errors import DeepwideError, quoted
+from deepwide.quantities import parse_count
+from deepwide.sweep.trainers import explain
+
+LARGEST_FILE = 2**20
+OWN_KEYS = ("name", "seeds", "grid", "iso", "run")
+
+
+def _count(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("write a number such as 350k, 1.3B or 1e12")
+    return parse_count(value)
+
+
+Count = Annotated[int, BeforeValidator(_count)]
+Whole = Annotated[int, Field(ge=1, le=10**6)]
+
+
+class Table(BaseModel):
+    """A part of the spec: frozen, and a key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Iso(Table):
+    """Shapes of the same number of parameters, at several depths; all with the same tokens or the same FLOPs."""
+
+    params: list[Count] = Field(min_length=1)
+    depths: list[Whole] = Field(min_length=1)
+    counting: Literal["block", "total"] = "block"
+    tokens: Count | None = None
+    flops: Count | None = None
+    tokens_per_param: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    width_multiple: Whole = 8
+    tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.1
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if sum(budget is not None for budget in (self.tokens, self.flops, self.tokens_per_param)) > 1:
+            raise ValueError("tokens, flops and tokens_per_param are three ways to say how long to train: choose one")
+        return self
+
+
+class Spec(Table):
+    """A sweep: what is fixed, what varies."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    seeds: list[Annotated[int, Field(ge=0, le=2**31)]] = Field(default=[0], min_length=1)
+    run: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    iso: Iso | None = None
+
+    @model_validator(mode="after")
+    def _values_are_plain(self) -> Self:
+        if empty := next((key for key, values in self.grid.items() if not values), None):
+            raise ValueError(f"grid.{empty} has no values: give at least one")
+        for value in (self.run, self.grid):
+            _check_plain(value)
+        return self
+
+
+def read_spec(path: str | Path, overrides: Sequence[str] = ()) -> Spec:
+    """The spec in a file, with `key=value` overrides; every mistake is one sentence that names the file."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise DeepwideError(f"{path} is larger than 1 MiB: that is no sweep.")
+        table = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        raise DeepwideError(f"there is no file {path}: give the TOML file of a sweep.") from None
+    except IsADirectoryError:
+        raise DeepwideError(f"{path} is a folder: give the TOML file of a sweep.") from None
+    except UnicodeDecodeError:
+        raise DeepwideError(f"{path} is not a text file in UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DeepwideError(f"{path} is not TOML: {error}.") from None
+    except (RecursionError, ValueError):  # nested a thousand deep, or a number of thousands of digits
+        raise DeepwideError(f"{path} is not a sweep: it is nested too deep or its numbers are too long.") from None
+    for override in overrides:
+        _override(table, override)
+    return make_spec(table, where=str(path))
+
+
+def make_spec(table: Mapping[str, Any], where: str = "the sweep") -> Spec:
+    """A spec from what TOML gave."""
+    try:
+        return Spec(**table)
+    except (ValidationError, TypeError) as error:
+        raise DeepwideError(f"{where}: {explain(error, Spec)}") from None
+    except DeepwideError as error:
+        raise DeepwideError(f"{where}: {error}") from None
+    except RecursionError:
+        raise DeepwideError(f"{where} is nested too deep.") from None
+
+
+def _override(table: dict[str, Any], text: str) -> None:
+    """`lr=3e-4`, `model.preset=llama`, `grid.lr=[1e-3, 3e-3]`, `iso.tokens="2M"`: a spec's key or a run's."""
+    key, equals, written = text.partition("=")
+    path = [part.strip() for part in key.split(".")]
+    if not equals or not all(path):
+        raise DeepwideError(f"--set {quoted(text)} is not key=value: write for example --set lr=3e-4.")
+    try:
+        value = tomllib.loads(f"value = {written}")["value"]
+    except (ValueError, RecursionError):
+        value = written.strip()  # a bare word is text
+    if path[0] not in OWN_KEYS:
+        path.insert(0, "run")
+        if ".".join(path[1:]) in table.get("grid", {}):
+            raise DeepwideError(f"--set {key}: the grid varies it; use --set 'grid.{key}=[…]'.")
+    if path[0] == "grid":
+        path = ["grid", ".".join(path[1:])] if len(path) > 1 else path
+    for depth, part in enumerate(path[:-1]):
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise DeepwideError(f"--set {key}: '{'.'.join(path[: depth + 1])}' is not a table.")
+    table[path[-1]] = value
+
+
+def _check_plain(value: Any, depth: int = 0) -> None:
+    if depth > 20:
+        raise ValueError("run and grid are nested too deep")
+    if isinstance(value, dict):
+        for each in value.values():
+            _check_plain(each, depth + 1)
+    elif isinstance(value, list):
+        for each in value:
+            _check_plain(each, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("numbers must be finite")
+    elif isinstance(value, int) and value.bit_length() > 128:
+        raise ValueError("a number is too large")
+    elif not isinstance(value, str | int | float | bool):
+        raise ValueError(f"{quoted(value)} is a date; values are numbers, text, true, false or lists")

@@ -1,0 +1,120 @@
+"""What a sweep needs to know about a trainer: how to resolve a config, what it costs, how to run it.
+
+There are two: the transformer's (`deepwide.train`), and the toy of the durability tests, chosen by a config that says
+`trainer = "toy"`. Nothing else can be named, so no config or spec can load code.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.run import Lease, RunFolder
+
+
+class Cost(NamedTuple):
+    """What a run will take: exact counts, and memory by the formula of `deepwide count`."""
+
+    depth: int
+    width: int
+    block_params: int
+    total_params: int
+    steps: int
+    tokens: int
+    train_flops: int
+    train_bytes: int
+
+
+class Trainer(Protocol):
+    """A kind of run."""
+
+    keys: Mapping[str, str]  # depth, width, seed, lr, tokens: where they are in its config
+    many_tokens: int  # a run so long that whatever else its config says fits in
+
+    def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The complete config as JSON, or a `DeepwideError`."""
+        ...
+
+    def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """The data fingerprint and the numerics version, which are part of a run's id."""
+        ...
+
+    def cost(self, config: Mapping[str, Any]) -> Cost:
+        """What a resolved config will take."""
+        ...
+
+    def train(
+        self,
+        folder: RunFolder,
+        lease: Lease,
+        *,
+        device: str,
+        threads: int,
+        progress: Callable[[Mapping[str, Any]], None] | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        """Run it, from its last checkpoint on."""
+        ...
+
+
+class ToyTrainer:
+    """`deepwide.run.toy`, for tests."""
+
+    keys: Mapping[str, str] = {"depth": "depth", "width": "width", "seed": "seed", "lr": "lr", "tokens": "steps"}
+    many_tokens = 10**6
+
+    def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        from deepwide.run.toy import ToyConfig
+
+        try:
+            return ToyConfig(**config).model_dump(mode="json")
+        except (ValidationError, TypeError) as error:
+            raise DeepwideError(explain(error, ToyConfig, "run")) from None
+
+    def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
+        from deepwide.run.toy import NUMERICS
+
+        return {"data_fingerprint": f"toy {config['seed']}", "numerics": NUMERICS}
+
+    def cost(self, config: Mapping[str, Any]) -> Cost:
+        depth, width, steps = config["depth"], config["width"], config["steps"]
+        params = depth * width**2
+        return Cost(depth, width, params, params, steps, steps, 6 * params * steps, 32 * params)
+
+    def train(self, folder: RunFolder, lease: Lease, **options: Any) -> None:
+        from deepwide.run import toy
+
+        toy.train(folder, lease, **options)
+
+
+def trainer_of(config: Mapping[str, Any]) -> Trainer:
+    """The trainer that a config asks for."""
+    kind = config.get("trainer", "transformer")
+    if kind == "toy":
+        return ToyTrainer()
+    if kind != "transformer":
+        raise DeepwideError(f"no trainer {quoted(kind)}: leave 'trainer' out.")
+    from deepwide.sweep.transformer import TransformerTrainer
+
+    return TransformerTrainer()
+
+
+def explain(error: Exception, model: type[BaseModel], where: str = "") -> str:
+    """The first complaint of pydantic as a sentence, with the nearest valid name at the right level."""
+    if not isinstance(error, ValidationError):
+        return f"{where or 'the config'} must be a table of named values."
+    # A misspelt key often comes with a missing one: name the misspelling.
+    first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    path = [str(step) for step in first["loc"]]
+    shown = ".".join([where, *path] if where else path)
+    if first["type"] == "extra_forbidden":
+        fields: dict[str, Any] = dict(model.model_fields)
+        for step in path[:-1]:
+            inner = fields[step].annotation if step in fields else None
+            inner = next((a for a in (inner, *getattr(inner, "__args__", ())) if hasattr(a, "model_fields")), None)
+            fields = dict(inner.model_fields) if inner else {}
+        return f"there is no key '{shown[:80]}': {did_you_mean(path[-1][:80], fields)}"
+    what = first["msg"].removeprefix("Value error, ").removesuffix(".")
+    got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"
+    return f"{shown + ': ' if shown else ''}{what[:1].lower()}{what[1:]}{got}."

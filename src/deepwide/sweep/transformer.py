@@ -1,0 +1,76 @@
+"""The transformer's trainer as a sweep sees it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deepwide.run import Lease, RunFolder
+from deepwide.run.records import canonical
+from deepwide.shape.flops import flops
+from deepwide.shape.memory import training_memory
+from deepwide.sweep.trainers import Cost
+
+
+class TransformerTrainer:
+    """`deepwide.train`, which imports torch only when it trains."""
+
+    keys: Mapping[str, str] = {
+        "depth": "model.depth",
+        "width": "model.width",
+        "seed": "seed",
+        "lr": "optimiser.lr",
+        "tokens": "tokens",
+    }
+    many_tokens = 5 * 10**8
+
+    def __init__(self) -> None:
+        self._fingerprints: dict[str, str] = {}
+
+    def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The complete config as JSON."""
+        from deepwide.train import resolve
+
+        return resolve({key: value for key, value in config.items() if key != "trainer"}).model_dump(mode="json")
+
+    def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
+        """The fingerprint of the data, found once for all cells that share it, and the numerics version."""
+        from deepwide.train import NUMERICS, data_fingerprint, resolve
+
+        data = canonical(config["data"])
+        if data not in self._fingerprints:
+            self._fingerprints[data] = data_fingerprint(resolve(config))
+        return {"data_fingerprint": self._fingerprints[data], "numerics": NUMERICS}
+
+    def cost(self, config: Mapping[str, Any]) -> Cost:
+        """Exact counts from the shape; memory by its formula, for one micro-batch."""
+        from deepwide.train import resolve
+
+        run = resolve(config)
+        shape = run.architecture.shape
+        assert run.tokens is not None
+        assert run.steps is not None
+        memory = training_memory(shape, batch=run.micro_batch or run.batch, sequence=run.context, precision="fp32")
+        return Cost(
+            depth=shape.depth,
+            width=shape.width,
+            block_params=shape.block_params,
+            total_params=shape.total_params,
+            steps=run.steps,
+            tokens=run.tokens,
+            train_flops=flops(shape, run.context).training * (run.tokens // run.context),
+            train_bytes=memory.total,
+        )
+
+    def train(
+        self,
+        folder: RunFolder,
+        lease: Lease,
+        *,
+        device: str,
+        threads: int,
+        progress: Callable[[Mapping[str, Any]], None] | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        """Run it, from its last checkpoint on."""
+        from deepwide.train import train
+
+        train(folder, lease, device=device, threads=threads, progress=progress, stop=stop)

@@ -1,0 +1,103 @@
+"""Where records go besides the run's own metrics.jsonl: TensorBoard, Weights & Biases, MLflow, each if installed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from deepwide.errors import DeepwideError, did_you_mean
+
+MEASURES = ("loss", "lr", "gradient_norm", "bits_per_byte", "tokens_per_second")
+
+
+class Sink(Protocol):
+    """Takes each record and, at the end, what came of the run."""
+
+    def record(self, record: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TensorBoard:
+    """Event files in a folder."""
+
+    def __init__(self, folder: str, name: str, config: Mapping[str, Any]) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise _missing("tensorboard") from None
+        self.writer: Any = SummaryWriter(f"{folder or 'tensorboard'}/{name}")
+        self.writer.add_text("config", f"```\n{dict(config)}\n```")
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        for measure, value in _measures(record).items():
+            self.writer.add_scalar(measure, value, record["step"])
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class WeightsAndBiases:
+    """A run in a project; with WANDB_MODE=offline, on this machine only."""
+
+    def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
+        wandb = _imported("wandb")
+        self.run = wandb.init(project=project or "deepwide", id=name, resume="allow", config=dict(config))
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        self.run.log(_measures(record), step=record["step"])
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+class MLflow:
+    """A run in an experiment."""
+
+    def __init__(self, experiment: str, name: str, config: Mapping[str, Any]) -> None:
+        self.mlflow = _imported("mlflow")
+        self.mlflow.set_experiment(experiment or "deepwide")
+        self.mlflow.start_run(run_name=name)
+        self.mlflow.log_dict(dict(config), "config.json")
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        self.mlflow.log_metrics(_measures(record), step=record["step"])
+
+    def close(self) -> None:
+        self.mlflow.end_run()
+
+
+SINKS: Mapping[str, Callable[[str, str, Mapping[str, Any]], Sink]] = {
+    "tensorboard": TensorBoard,
+    "wandb": WeightsAndBiases,
+    "mlflow": MLflow,
+}
+
+
+def check_sink(asked: str) -> None:
+    """Refuse a sink that does not exist, before any work is done."""
+    kind = asked.partition(":")[0]
+    if kind not in SINKS:
+        raise DeepwideError(f"there is no sink '{kind[:40]}': {did_you_mean(kind, SINKS)}")
+
+
+def open_sink(asked: str, name: str, config: Mapping[str, Any]) -> Sink:
+    """A sink from `kind` or `kind:where`, such as tensorboard:logs."""
+    check_sink(asked)
+    kind, _, where = asked.partition(":")
+    return SINKS[kind](where, name, config)
+
+
+def _measures(record: Mapping[str, Any]) -> dict[str, float]:
+    return {f"{record['kind']}/{name}": record[name] for name in MEASURES if name in record}
+
+
+def _imported(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise _missing(name) from None
+
+
+def _missing(name: str) -> DeepwideError:
+    return DeepwideError(f"the sink '{name}' needs its library: pip install {name}.")

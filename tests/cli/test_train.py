@@ -1,0 +1,132 @@
+"""`deepwide train` and `check-scaling` as a person uses them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TINY = ["--depth", "1", "--width", "16", "--set", "steps=4", "--set", "context=16", "--set", "batch=2"]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n\n".join(f"Paragraph {i}. " * 40 for i in range(200)))
+    return path
+
+
+def start(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    env = os.environ | {"DEEPWIDE_CACHE": str(cwd / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "deepwide", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=env)
+
+
+def deepwide(*words: str, cwd: Path) -> tuple[int, str, str]:
+    process = start(*words, cwd=cwd)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_train_makes_a_run_and_shows_it_again_without_training(tmp_path: Path, text: Path) -> None:
+    words = ["train", *TINY, "--data", str(text), "--threads", "1", "--json"]
+    code, out, err = deepwide(*words, cwd=tmp_path)
+    assert code == 0, err
+    made = json.loads(out)
+    assert made["result"]["status"] == "done"
+    folder = Path(made["path"])
+    assert folder == tmp_path / "runs" / made["id"]
+    assert {"config.json", "metrics.jsonl", "result.json", "checkpoints"} <= {path.name for path in folder.iterdir()}
+    before = (folder / "metrics.jsonl").stat().st_mtime_ns
+    assert json.loads(deepwide(*words, cwd=tmp_path)[1]) == made
+    assert (folder / "metrics.jsonl").stat().st_mtime_ns == before
+
+
+def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_goes_on(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        f'steps = 100000\nbatch = 2\ncontext = 16\ndata.source = "{text}"\n[model]\ndepth = 1\nwidth = 16\n'
+    )
+    words = ["train", "--config", "run.toml", "--threads", "1"]
+    process = start(*words, cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size > 500 for path in tmp_path.glob("runs/*/metrics.jsonl")):
+        assert time.monotonic() < deadline, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    begun = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - begun < 10
+    assert process.returncode == 0, err
+    assert "Stopped at step" in out
+    kept = [int(path.name) for path in tmp_path.glob("runs/*/checkpoints/*")]
+    assert kept
+    again = start(*words, cwd=tmp_path)
+    while True:  # it goes on from there: its records do not begin anew
+        steps = [json.loads(line)["step"] for path in tmp_path.glob("runs/*/metrics.jsonl") for line in _whole(path)]
+        if max(steps) > max(kept) + 500:
+            break
+        assert time.monotonic() < deadline + 60, again.communicate()
+        time.sleep(0.1)
+    again.send_signal(signal.SIGTERM)
+    again.communicate(timeout=30)
+    assert steps == sorted(steps)
+
+
+def _whole(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--depth", "2", "--tokens", "1K"], "model.width: field required"),
+        ([], "needs --depth and --width"),
+        (["--depth", "2", "--width", "16"], "a run needs a budget"),
+        ([*TINY, "--preset", "lama"], "model.preset"),
+        ([*TINY, "--set", "optimizer.lr=1"], "did you mean 'optimiser'"),
+        ([*TINY, "--set", "model.residual=magic"], "model.residual"),
+        ([*TINY, "--data", "no/such/file"], "no file, folder or corpus"),
+        ([*TINY, "--device", "abacus"], "no device 'abacus'"),
+        ([*TINY, "--log", "tensorbord"], "did you mean 'tensorboard'"),
+        ([*TINY, "--config", "none.toml"], "There is no file none.toml"),
+        ([*TINY, "--compile", "perhaps"], "must be off, on or auto"),
+    ],
+)
+def test_a_mistake_costs_a_sentence_and_starts_nothing(words: list[str], sentence: str, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from deepwide.cli.app import app
+    from deepwide.errors import DeepwideError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+        outcome = CliRunner().invoke(app, ["train", *words])
+    assert isinstance(outcome.exception, DeepwideError)
+    assert sentence in str(outcome.exception)
+    assert not (tmp_path / "runs").exists() or not list(tmp_path.glob("runs/*/metrics.jsonl"))
+
+
+def test_a_dry_run_says_what_it_would_do(tmp_path: Path) -> None:
+    code, out, _ = deepwide("train", *TINY, "--dry-run", "--json", cwd=tmp_path)
+    assert code == 0
+    planned: dict[str, Any] = json.loads(out)
+    assert planned["config"]["steps"] == 4
+    assert planned["total_params"] == 256 * 16 + 16 * 16 + 12 * 16**2 + 13 * 16 + 2 * 16
+    assert not (tmp_path / "runs").exists()
+
+
+def test_check_scaling_prints_slopes_and_saves_a_picture(tmp_path: Path, text: Path) -> None:
+    words = ["--widths", "16,32", "--depths", "1,2", "--seeds", "1", "--steps", "2", "--data", str(text)]
+    code, out, err = deepwide("check-scaling", *words, "--plot", "s.svg", "--json", cwd=tmp_path)
+    assert code == 0, err
+    found = json.loads(out)
+    assert {row["parametrisation"] for row in found["slopes"]} == {"standard", "mup", "completep"}
+    assert len(found["points"]) == 3 * 4 * 4
+    assert "<svg" in (tmp_path / "s.svg").read_text()
+    assert deepwide("check-scaling", "--widths", "a,b", cwd=tmp_path)[0] == 2

@@ -1,0 +1,171 @@
+"""Checkpoints: any damage is found, and the run goes on from the one before and says so."""
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.run import RunFolder, UnreadableRun
+from deepwide.run import checkpoint as checkpoints
+from deepwide.run.toy import NUMERICS, ToyConfig
+from deepwide.sweep.worker import OVER, UNREADABLE, work
+
+
+@pytest.fixture
+def folder(memory: Path) -> RunFolder:
+    """A run with checkpoints of steps 2 and 4."""
+    made = RunFolder.create(memory / "runs", {"lr": 0.1}, data_fingerprint="d", numerics="1")
+    with made.lease("me") as lease:
+        for step in (2, 4):
+            lease.checkpoint(step, {"w": np.full(5, step), "b": np.full(3, -step)}, {"at": step})
+    return made
+
+
+def loaded(folder: RunFolder) -> tuple[int, float] | None:
+    found = folder.latest_checkpoint("numpy")
+    return None if found is None else (found.step, float(found.tensors["w"][0]))
+
+
+def test_the_newest_comes_back_with_tensors_and_state(folder: RunFolder) -> None:
+    found = folder.latest_checkpoint("numpy")
+    assert found is not None
+    assert found.step == 4
+    assert found.state == {"at": 4}
+    assert found.tensors["b"].tolist() == [-4, -4, -4]
+
+
+def test_torch_tensors_come_back_to_the_bit_also_tied_ones_and_bf16(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    folder = RunFolder.create(tmp_path, {}, data_fingerprint="d", numerics="1")
+    weight = torch.randn(7, 5).to(torch.bfloat16)
+    given = {"weight": weight, "tied": weight, "turned": weight.T, "none": torch.zeros(0), "state": torch.arange(9)}
+    with folder.lease("me") as lease:
+        lease.checkpoint(1, given, {})
+    found = folder.latest_checkpoint()
+    assert found is not None
+    assert found.tensors.keys() == given.keys()
+    assert all(torch.equal(found.tensors[name], given[name]) for name in given)
+    assert all(found.tensors[name].dtype == given[name].dtype for name in given)
+
+
+def test_large_checkpoints_are_split_and_come_back_whole(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "SHARD_BYTES", 100)
+    tensors = {f"t{i}": np.full(10, float(i)) for i in range(7)}
+    with folder.lease("me") as lease:
+        lease.checkpoint(6, tensors, {})
+    assert len(list((folder.path / "checkpoints" / "6").glob("*.safetensors"))) == 7
+    found = folder.latest_checkpoint("numpy")
+    assert found is not None
+    assert {name: float(tensor[0]) for name, tensor in found.tensors.items()} == {f"t{i}": i for i in range(7)}
+
+
+def test_a_bounded_number_is_kept(folder: RunFolder) -> None:
+    with folder.lease("me") as lease:
+        for step in range(5, 12):
+            lease.checkpoint(step, {"w": np.zeros(2)}, {})
+    assert checkpoints.steps(folder.path / "checkpoints") == [10, 11]
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_one_flipped_byte_anywhere_is_found(folder: RunFolder, caplog: pytest.LogCaptureFixture) -> None:
+    newest = folder.path / "checkpoints" / "4"
+    tried = 0
+    for path in sorted(newest.iterdir()):
+        for at in range(path.stat().st_size):
+            flip(path, at)
+            caplog.clear()
+            with caplog.at_level(logging.WARNING):
+                assert loaded(folder) == (2, 2.0), f"{path.name} byte {at}"
+            assert "damaged and was skipped" in caplog.text
+            assert "goes on from the checkpoint before, step 2" in caplog.text
+            flip(path, at)
+            tried += 1
+    assert loaded(folder) == (4, 4.0)
+    assert tried > 400
+
+
+def cut_in_half(folder: Path) -> None:
+    path = folder / "tensors-0001.safetensors"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def swap(folder: Path) -> None:
+    one, two = folder / "tensors-0001.safetensors", folder.parent / "2" / "tensors-0001.safetensors"
+    content = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    del content
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "a truncated file": cut_in_half,
+    "an emptied file": lambda f: (f / "state.json").write_bytes(b""),
+    "a deleted tensor file": lambda f: (f / "tensors-0001.safetensors").unlink(),
+    "a deleted manifest": lambda f: (f / "manifest.json").unlink(),
+    "a file of another step": swap,
+    "a manifest of another step": lambda f: shutil.copy(f.parent / "2" / "manifest.json", f / "manifest.json"),
+    "the whole folder of another step": lambda f: (shutil.rmtree(f), shutil.copytree(f.parent / "2", f)),
+    "a pickle in place of tensors": lambda f: (f / "tensors-0001.safetensors").write_bytes(b"\x80\x04K\x01."),
+    "an empty folder": lambda f: (shutil.rmtree(f), f.mkdir()),
+    "a file in place of the folder": lambda f: (shutil.rmtree(f), f.write_text("")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_damage_is_found_and_the_one_before_is_used(folder: RunFolder, damage: Callable[[Path], object]) -> None:
+    damage(folder.path / "checkpoints" / "4")
+    assert loaded(folder) == (2, 2.0)
+
+
+def test_a_checkpoint_of_another_run_is_not_loaded(folder: RunFolder) -> None:
+    other = RunFolder.create(folder.path.parent, {"lr": 0.2}, data_fingerprint="d", numerics="1")
+    shutil.copytree(folder.path / "checkpoints", other.path / "checkpoints")
+    with pytest.raises(UnreadableRun, match="none of its 2 checkpoints is whole"):
+        other.latest_checkpoint("numpy")
+
+
+def test_when_no_checkpoint_is_whole_the_run_stops_and_does_not_start_over(memory: Path) -> None:
+    folder, _ = interrupted(memory)
+    for path in (folder.path / "checkpoints").glob("*/manifest.json"):
+        flip(path, 10)
+    assert work([folder.path], owner="one") == UNREADABLE
+    assert folder.result() is None
+    record = folder.lease_record()
+    assert record is not None
+    assert "delete this folder to train from the beginning" in record["note"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "state.json", "tensors-0001.safetensors"])
+def test_a_run_with_a_damaged_newest_checkpoint_ends_with_the_same_numbers(memory: Path, name: str) -> None:
+    folder, expected = interrupted(memory)
+    steps = checkpoints.steps(folder.path / "checkpoints")
+    flip(folder.path / "checkpoints" / str(steps[-1]) / name, 5)
+    assert work([folder.path], owner="one") == OVER
+    assert (folder.path / "metrics.jsonl").read_bytes() == (expected.path / "metrics.jsonl").read_bytes()
+    assert folder.result() == expected.result()
+    assert checkpoints.verifies(folder.path / "checkpoints" / "9", folder.id)
+
+
+def test_damaged_checkpoints_do_not_count_as_kept(folder: RunFolder) -> None:
+    flip(folder.path / "checkpoints" / "4" / "manifest.json", 3)
+    with folder.lease("me") as lease:
+        lease.checkpoint(5, {"w": np.zeros(2)}, {})
+    assert checkpoints.steps(folder.path / "checkpoints") == [2, 5]
+
+
+def interrupted(home: Path) -> tuple[RunFolder, RunFolder]:
+    """A toy run of nine steps that failed at the eighth, and one that did not."""
+    config = ToyConfig(steps=9, checkpoint_every=3).model_dump(mode="json")
+    whole = RunFolder.create(home / "whole", config, data_fingerprint="d", numerics=NUMERICS)
+    assert work([whole.path], owner="one") == OVER
+    folder = RunFolder.create(home / "runs", config, data_fingerprint="d", numerics=NUMERICS)
+    shutil.copytree(whole.path / "checkpoints", folder.path / "checkpoints")
+    shutil.copy(whole.path / "metrics.jsonl", folder.path)
+    return folder, whole
