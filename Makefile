@@ -9,7 +9,7 @@ SETUP := pyproject.toml constraints.txt
 
 MAP := gpt2-xl gpt3-175b llama-3-8b llama-3.1-405b palm-540b qwen2.5-32b gemma-3-27b falcon-40b smollm2-360m pythia-1b
 
-tour: $(VENV)/.core  ## the main job on an embedded default, in about a minute
+tour: $(VENV)/.tour  ## the main jobs on embedded defaults, in a minute or two
 	$(BIN)/python -m deepwide tour
 
 test: $(VENV)/.dev  ## every test
@@ -33,15 +33,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp is written last, so that an interrupted install starts again and a finished one is not repeated.
-$(VENV)/.core: $(SETUP) | $(BIN)/python
-	@echo "Setting up $(VENV) (once)…"
-	@$(PIP) install --editable . --constraint constraints.txt
+$(VENV)/.tour: $(SETUP) | $(BIN)/python
+	@echo "Setting up $(VENV) (once; torch takes a minute or two)…"
+	@$(PIP) install --editable '.[train]' --constraint constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(SETUP) | $(BIN)/python
 	@echo "Setting up $(VENV) for tests (once; torch and transformers take a few minutes)…"
 	@$(PIP) install --editable '.[dev]' --constraint constraints.txt
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.tour
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
