@@ -113,6 +113,12 @@ def test_levines_errors_are_three_hundredths_and_thirteen_ten_thousandths() -> N
     assert LEVINE.covariance == ((0.030**2, 0), (0, pytest.approx(0.0013**2)))
 
 
+def test_no_depth_is_below_nothing_however_wide_the_interval() -> None:
+    curve = TransitionLaw(name="vague", a=5, b=0.05, covariance=((4, 0), (0, 0.01))).depth([1e5, 1e9])
+    assert curve.low.tolist() == [0, 0]
+    assert np.all(curve.high > curve.value)
+
+
 def test_without_a_covariance_there_is_no_interval() -> None:
     interval = TransitionLaw(name="bare", a=5, b=0.05).depth(1e9).at()
     assert (interval.low, interval.high) == (None, None)

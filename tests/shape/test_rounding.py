@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.shape.params import count
-from deepwide.shape.rounding import FF_STRETCH, Rounded, round_shapes
+from deepwide.shape.rounding import FF_STRETCH, LEAVING_THE_LAW, Rounded, round_shapes
 from deepwide.shape.shape import Shape
 from deepwide.shape.style import Style
 
@@ -91,3 +91,33 @@ def test_from_width_512_on_heads_are_never_narrower_than_half_the_ideal() -> Non
     result = round_shapes(style, sizes, depth, style.width_for(depth, sizes, blocks), blocks)
     assert result.head_dim[result.width >= 4096].min() >= 64
     assert result.head_dim[result.width >= 1024].min() >= 32
+
+
+def law_of_logs(sizes: np.ndarray) -> np.ndarray:
+    """Some depths to round; any would do."""
+    return 3 * np.log(sizes) - 35
+
+
+def test_another_depth_is_taken_only_where_it_saves_more_than_its_price() -> None:
+    """With one head width and heads in eights, a miss and another depth are all that is weighed."""
+    style, sizes = Style(family="gpt2", head_dim=64, width_multiple=512), np.logspace(8, 12, 800)
+    depth = law_of_logs(sizes)
+    width = style.width_for(depth, sizes, blocks)
+    free, kept = (round_shapes(style, sizes, depth, width, blocks, fixed_depth=fixed) for fixed in (False, True))
+
+    def miss(result: Rounded) -> np.ndarray:
+        return np.abs(np.log(blocks(style.grid(result.depth, result.width, result.head_dim)) / sizes))
+
+    moved = free.depth != kept.depth
+    assert 20 < moved.sum() < 780
+    price = LEAVING_THE_LAW + 0.5 * np.abs(np.log(free.depth / kept.depth))
+    assert np.all((miss(kept) > miss(free) + price)[moved])
+
+
+def test_without_constraints_heads_have_their_ideal_width_and_divide_well() -> None:
+    style, sizes = Style(), np.logspace(8, 13, 800)
+    depth = law_of_logs(sizes)
+    result = round_shapes(style, sizes, depth, style.width_for(depth, sizes, blocks), blocks)
+    assert np.mean(result.head_dim[result.width >= 2048] == 128) > 0.95
+    assert np.mean(result.head_dim[(result.width >= 512) & (result.width < 2048)] == 64) > 0.9
+    assert np.mean((result.width // result.head_dim) % 4 == 0) > 0.7

@@ -68,10 +68,15 @@ def test_a_planned_falcon_has_no_biases_as_no_falcon_has() -> None:
     st.sampled_from(DENSE),
     st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99), HEAD_DIMS), min_size=1, max_size=5),
     st.integers(1, 4000),
+    st.sampled_from([None, 1, 3]),
 )
-def test_shapes_as_arrays_count_as_one_by_one(family: str, sizes: list[tuple[int, int, int]], context: int) -> None:
-    style = Style(family=family, context=context)
+def test_shapes_as_arrays_count_as_one_by_one(
+    family: str, sizes: list[tuple[int, int, int]], context: int, kv_heads: int | None
+) -> None:
+    kv_heads = None if "kv_heads" in FAMILIES[family].fused and family != "falcon" else kv_heads
+    style = Style(family=family, context=context, kv_heads=kv_heads)
     depth, heads, head_dim = (np.array(column) for column in zip(*sizes, strict=True))
+    heads = heads * (kv_heads or 1)
     grid = style.grid(depth, heads * head_dim, head_dim)
     shapes = [
         style.shape(*(int(x) for x in row)) for row in zip(depth, grid.width, head_dim, grid.ff_width, strict=True)
