@@ -74,6 +74,14 @@ def test_memory_is_never_exceeded_and_nearly_filled(style: dict[str, Any], from_
         assert taken > (1 - GATED_BELOW) * budget
 
 
+def test_memory_beyond_what_floats_count_exactly_is_not_exceeded_either() -> None:
+    budgets = [2**53 + 1, *(2**53 + np.rint(np.logspace(9, 16, 60)).astype(int)).tolist()]
+    table, look = plan_many(budgets, kind="memory", family="gpt2"), make_style({"family": "gpt2"})
+    for i, budget in enumerate(budgets):
+        row = (table.depth[i], table.width[i], table.head_dim[i], table.ff_width[i])
+        assert inference_memory(look.shape(*map(int, row))).total <= budget
+
+
 @given(
     st.integers(10**8, 2 * 10**15),
     st.sampled_from(["fp32", "bf16", "int8", "int4"]),
