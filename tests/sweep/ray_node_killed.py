@@ -11,16 +11,16 @@ import threading
 import time
 from pathlib import Path
 
-import ray
-from ray.cluster_utils import Cluster
-
-from deepwide.sweep import Driver, Resources, cells_of, status_of
-from deepwide.sweep.executors.ray import RayExecutor
-from sweep.toys import toys
-
 
 def main() -> None:
     """See the module."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    from deepwide.sweep import Driver, Resources, cells_of, status_of
+    from deepwide.sweep.executors.ray import RayExecutor
+    from sweep.toys import toys
+
     runs = Path(sys.argv[1])
     spec = toys(
         run={"steps": 60, "checkpoint_every": 5, "seconds_per_step": 0.05}, grid={"width": [2, 3, 4]}, seeds=[0, 1, 2]

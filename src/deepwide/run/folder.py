@@ -30,7 +30,7 @@ def run_id(config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -
     """The name of a run: a hash of everything that determines its numbers.
 
     >>> run_id({"lr": 0.1, "depth": 2}, data_fingerprint="d", numerics="1")
-    'fcf5c69b1b2ba2ae'
+    'f55db4cb5fba6ce5'
     """
     what = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
     return hashlib.sha256(records.canonical(what).encode()).hexdigest()[:16]
