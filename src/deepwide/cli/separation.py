@@ -139,8 +139,8 @@ def _show_bounds(answer: dict[str, Any], why: str, match: int | None) -> None:
             table.add_row(name, f"{side['log3']:.6g}", side["about"] or "–", side["formula"])
     out.print(table)
     out.print(
-        "\nThe count is a proved upper bound, by dimension. With random weights every measurement so far "
-        "meets it; that it always does is a conjecture.",
+        "\nThe count is a proved upper bound, by dimension. With random weights every confirmed "
+        "measurement so far meets it; that it always does is a conjecture.",
         style="dim",
     )
     if answer["match"]:
