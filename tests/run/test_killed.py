@@ -22,7 +22,7 @@ def kill_everywhere(home: Path, config: dict[str, Any], first: int = 1, stride: 
     settings.write_text(json.dumps(config))
     done = subprocess.run(
         [sys.executable, str(KILLER), str(home / "runs"), str(settings), str(first), str(stride)],
-        capture_output=True, text=True, timeout=170, check=False,
+        capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)

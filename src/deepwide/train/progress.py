@@ -49,5 +49,6 @@ class Bar:
         words = f"{self.loss}{self.validation}, {show_count(speed)} tokens/s{share}"
         self.progress.update(self.task, completed=record["step"], description=words)
         if not self.console.is_terminal and record["seconds"] >= self.next_line:
-            self.console.print(f"step {record['step']}/{record['steps']}: {words.removeprefix(', ')}")
+            line = f"step {record['step']}/{record['steps']}: {words.removeprefix(', ')}"
+            self.console.print(line, soft_wrap=True)
             self.next_line = record["seconds"] + 10
