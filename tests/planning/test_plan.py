@@ -176,6 +176,17 @@ def test_candidates_have_other_depths_and_the_same_size(size: float) -> None:
             assert (c.step_time.value, c.decode_time) == (1, 1)
 
 
+def test_candidates_are_half_to_twice_as_deep() -> None:
+    best = plan("1.3B")
+    assert [c.depth / best.shape.depth for c in best.candidates] == pytest.approx([0.5, 0.75, 1, 1.5, 2], abs=0.02)
+
+
+def test_candidates_that_constraints_push_off_the_size_are_left_out() -> None:
+    """In steps of 1024 most other depths have no width of the same size."""
+    assert [c.depth for c in plan("1.5B", family="gpt2", width_multiple=1024).candidates] == [30]
+    assert [c.depth for c in plan("1.5B", tensor_parallel=8, head_dim=128).candidates] == [15, 30]
+
+
 def test_candidates_keep_the_pipeline_stages() -> None:
     assert all(c.depth % 4 == 0 for c in plan("1.3B", pipeline_stages=4).candidates)
 
