@@ -151,7 +151,7 @@ def contest(depth: int, width: int, vocab: int, batch: int, context: int, rounds
     }  # fmt: skip
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--batch", type=int, default=8)
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(f"{L}x{d}" for L, d in SHAPES))
     parser.add_argument("--peers", type=Path, help="a folder with litgpt installed by pip install --target")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     if given.peers:
         sys.path.append(str(given.peers))
     torch.set_num_threads(1)

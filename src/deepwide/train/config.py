@@ -102,7 +102,7 @@ class RunConfig(Part):
 
     model: ModelConfig
     data: DataConfig = DataConfig()
-    tokens: Positive | None = None  # or steps: one gives the other
+    tokens: Annotated[int, Field(ge=1, le=10**15)] | None = None  # or steps: one gives the other
     steps: Positive | None = None
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 16  # sequences per step, over all processes
     micro_batch: Positive | None = None  # sequences at a time; the whole batch, or what keeps 8192 tokens
