@@ -49,7 +49,8 @@ def test_train_makes_a_run_and_shows_it_again_without_training(tmp_path: Path, t
 
 def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_goes_on(tmp_path: Path, text: Path) -> None:
     (tmp_path / "run.toml").write_text(
-        f'steps = 100000\nlog_every = 10\nbatch = 2\ncontext = 16\ndata.source = "{text}"\n[model]\ndepth = 1\nwidth = 16\n'
+        f'steps = 100000\nlog_every = 10\nbatch = 2\ncontext = 16\ndata.source = "{text}"\n'
+        "[model]\ndepth = 1\nwidth = 16\n"
     )
     words = ["train", "--config", "run.toml", "--threads", "1"]
     process = start(*words, cwd=tmp_path)
