@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "deepwide"
+import deepwide
+
+SOURCE = Path(deepwide.__file__).parent
 HEAVY = (
     "torch",
     "ray",
@@ -112,8 +114,6 @@ def test_importing_deepwide_loads_none_of_its_rooms() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    import deepwide
-
     for name in deepwide.__all__:
         assert getattr(deepwide, name) is not None
     assert dir(deepwide) == sorted(deepwide.__all__)

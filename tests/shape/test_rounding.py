@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.shape.params import count
-from deepwide.shape.rounding import FF_STRETCH, LEAVING_THE_LAW, Rounded, round_shapes
+from deepwide.shape.rounding import FF_STRETCH, Rounded, round_shapes
 from deepwide.shape.shape import Shape
 from deepwide.shape.style import Style
 
@@ -110,7 +110,7 @@ def test_another_depth_is_taken_only_where_it_saves_more_than_its_price() -> Non
 
     moved = free.depth != kept.depth
     assert 20 < moved.sum() < 780
-    price = LEAVING_THE_LAW + 0.5 * np.abs(np.log(free.depth / kept.depth))
+    price = 0.03 + 0.5 * np.abs(np.log(free.depth / kept.depth))
     assert np.all((miss(kept) > miss(free) + price)[moved])
 
 
