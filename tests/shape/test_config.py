@@ -424,6 +424,41 @@ def test_layers_that_are_no_numbers_are_refused(layers: Any) -> None:
         read_config(REAL["qwen3_moe"] | {"mlp_only_layers": layers})
 
 
+@pytest.mark.parametrize(
+    ("family", "key"),
+    [("llama", "attention_bias"), ("llama", "mlp_bias"), ("qwen2", "use_sliding_window"), ("falcon", "alibi"),
+     ("falcon", "multi_query"), ("opt", "do_layer_norm_before"), ("phi", "qk_layernorm"), ("stablelm", "use_qkv_bias")],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [1, 0, "true", "", [], {}, 0.0])
+def test_a_flag_that_is_neither_true_nor_false_is_refused(family: str, key: str, value: Any) -> None:
+    """A false in quotes would otherwise count as true."""
+    with pytest.raises(DeepwideError, match=f"{key} must be true or false, not "):
+        read_config(REAL[family] | {key: value})
+
+
+@pytest.mark.parametrize(
+    ("family", "key"), [("qwen3_moe", "decoder_sparse_step"), ("gemma3_text", "sliding_window_pattern")]
+)
+def test_a_step_of_nothing_is_a_step_of_one(family: str, key: str) -> None:
+    real = {k: v for k, v in REAL[family].items() if k not in ("layer_types", "mlp_only_layers")}
+    assert read_config(real | {key: 0}).shape == read_config(real | {key: 1}).shape
+
+
+@pytest.mark.parametrize(
+    ("kinds", "complaint"),
+    [
+        (["full_attention"], "layer_types names 1 layers, but there are"),
+        (["full_attention"] * 1000, "layer_types names 1000 layers, but there are"),
+        (["full"] * 42, "layer_types must list 'sliding_attention' or 'full_attention' for each layer"),
+        ([[]], "layer_types must list"),
+        ("full_attention", "layer_types must list"),
+    ],
+)
+def test_kinds_of_layers_that_do_not_fit_are_refused(kinds: Any, complaint: str) -> None:
+    with pytest.raises(DeepwideError, match=complaint):
+        read_config(REAL["gemma2"] | {"layer_types": kinds})
+
+
 def test_writing_a_deep_config_takes_time_linear_in_its_depth() -> None:
     shape = read_config(
         {k: v for k, v in REAL["gemma2"].items() if k != "layer_types"} | {"num_hidden_layers": 10**5}
