@@ -1,5 +1,6 @@
 """The command line: one module per group of verbs, one place where errors become sentences."""
 
+import errno
 import os
 import sys
 
@@ -19,8 +20,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
-        where = f" {error.filename}:" if error.filename else ""
-        code = _fail(f"Cannot use the file system:{where} {error.strerror or error}.")
+        if error.errno == errno.ENOSPC:
+            code = _fail("the disk is full: free some room and give the same command again.")
+        else:
+            where = f" {error.filename}:" if error.filename else ""
+            code = _fail(f"Cannot use the file system:{where} {error.strerror or error}.")
     sys.exit(code or 0)
 
 

@@ -100,7 +100,7 @@ def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Whole paragraphs, about four kilobytes together; adding text at the end changes only the last one.
 
     >>> [len(d) for d in paragraphs([b"a" * 3000 + b"\\n", b"\\n", b"b" * 3000 + b"\\n", b"\\n", b"c\\n"])]
-    [6002, 2]
+    [6003, 2]
     """
     held: list[bytes] = []
     size = 0

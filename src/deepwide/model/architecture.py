@@ -76,7 +76,7 @@ class Architecture(Choices):
     """Everything that makes a network but its weights.
 
     >>> Architecture.of("llama", depth=2, width=128, vocab=256, context=64).shape.total_params
-    459392
+    410752
     """
 
     shape: Shape
@@ -87,7 +87,7 @@ class Architecture(Choices):
 
         >>> Architecture.of("levine", depth=2, width=64, residal="rezero")
         Traceback (most recent call last):
-        deepwide.errors.DeepwideError: there is no choice 'residal': did you mean 'residual'?
+        deepwide.errors.DeepwideError: there is no choice 'residal': did you mean 'residual' or 'residual_scales'?
         """
         if preset not in PRESETS:
             raise DeepwideError(f"there is no preset '{preset}': {did_you_mean(preset, PRESETS)}")

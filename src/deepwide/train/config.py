@@ -120,9 +120,9 @@ class RunConfig(Part):
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """A config from a file or a command line; the complaint is one sentence and names the nearest valid key.
 
-        >>> RunConfig.of({"model": {"depth": 2, "widht": 64}})
+        >>> RunConfig.of({"model": {"depht": 2, "width": 64}})
         Traceback (most recent call last):
-        deepwide.errors.DeepwideError: there is no setting 'model.widht': did you mean 'model.width'?
+        deepwide.errors.DeepwideError: there is no setting 'model.depht': did you mean 'model.depth' or 'model.base_depth'?
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
