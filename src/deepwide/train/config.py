@@ -120,9 +120,9 @@ class RunConfig(Part):
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """A config from a file or a command line; the complaint is one sentence and names the nearest valid key.
 
-        >>> RunConfig.of({"model": {"depht": 2, "width": 64}})
+        >>> RunConfig.of({"sede": 1})
         Traceback (most recent call last):
-        deepwide.errors.DeepwideError: there is no setting 'model.depht': did you mean 'model.depth' or 'model.base_depth'?
+        deepwide.errors.DeepwideError: there is no setting 'sede': did you mean 'seed'?
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
