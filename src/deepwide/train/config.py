@@ -122,7 +122,7 @@ class RunConfig(Part):
 
         >>> RunConfig.of({"sede": 1})
         Traceback (most recent call last):
-        deepwide.errors.DeepwideError: there is no setting 'sede': did you mean 'seed'?
+        deepwide.errors.DeepwideError: there is no setting 'sede': did you mean 'seed' or 'schedule'?
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
