@@ -106,9 +106,10 @@ def _whole(path: Path) -> list[str]:
 def test_a_mistake_costs_a_sentence_and_starts_nothing(words: list[str], sentence: str, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from deepwide.cli.app import app
+    from deepwide.cli.app import app, load
     from deepwide.errors import DeepwideError
 
+    load("train")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         patch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))

@@ -31,8 +31,9 @@ def main() -> None:
 def _run() -> int | None:
     import typer
 
-    from deepwide.cli.app import app
+    from deepwide.cli.app import app, load
 
+    load(sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         code: int | None = app(standalone_mode=False)
         return code

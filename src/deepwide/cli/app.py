@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from importlib import import_module
 from typing import IO, Annotated, Any, cast
 
 import typer
@@ -70,5 +71,12 @@ def _root(
     pass
 
 
-# Each module registers its verbs on `app` when it is imported.
-from deepwide.cli import planner, separation, sweep, tour, train  # noqa: E402, F401
+# Each module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
+MODULES = ("planner", "separation", "train", "sweep", "tour")
+HOME = {"plan": "planner", "audit": "planner", "count": "planner", "bounds": "separation", "rank": "separation"}
+
+
+def load(verb: str | None) -> None:
+    """Register the verb's module, or every module when its home is not known here (help, a typing error, the tour)."""
+    for module in (HOME[verb],) if verb in HOME else MODULES:
+        import_module(f"deepwide.cli.{module}")
