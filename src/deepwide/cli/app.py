@@ -71,7 +71,7 @@ def _root(
     pass
 
 
-# Each module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
+# A module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
 MODULES = ("planner", "separation", "train", "sweep", "tour")
 HOME = {"plan": "planner", "audit": "planner", "count": "planner", "bounds": "separation", "rank": "separation"}
 

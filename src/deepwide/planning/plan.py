@@ -296,6 +296,10 @@ def _notes(style: Style, limit: Budget, law: Law, shape: Shape, law_depth: Inter
         notes.append(f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated")
     if split > 1 and shape.vocab % split:
         notes.append(f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it")
+    if abs(miss := float(limit.measure(shape)) / limit.amount - 1) > SAME_SIZE:
+        notes.append(
+            f"no shape of this style is nearer to the budget than {miss:+.0%}: one step of width is too coarse"
+        )
     if limit.kind == "memory":
         notes.append("the memory holds weights and cache only: leave room for activations and the runtime")
     if shape.width > shape.vocab:

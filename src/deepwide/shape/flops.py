@@ -35,7 +35,11 @@ CONVENTIONS: Mapping[str, FlopConvention] = {
         ),
         FlopConvention(name="causal", about="attention only where the mask and windows leave it", attention="causal"),
         FlopConvention(name="kaplan", about="6N: block matrices only (Kaplan 2020)", attention="none", head=False),
-        FlopConvention(name="chinchilla", about="embedding counted as a product too (Hoffmann 2022)", embedding=True),
+        FlopConvention(
+            name="chinchilla",
+            about="torch, with the embedding as a product too (after Hoffmann 2022; no softmax)",
+            embedding=True,
+        ),
         FlopConvention(name="recompute", about="torch, with every block computed again in backward", recompute="full"),
         FlopConvention(name="selective", about="torch, with attention products computed again", recompute="attention"),
     )
