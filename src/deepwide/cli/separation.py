@@ -245,6 +245,8 @@ def rank(
         work.softmax(grid, positions, seed, causal, weights, epsilon, points, plot, json)
         return
     if every_partition:
+        others = {"--causal": causal, "--at": at != -1, "--partition": partition, "--out": out, "--plot": plot}
+        work.only_every_partition([name for name, given in others.items() if given])
         work.every_partition(grid, positions, seed, prime, weights, residual, budget, json)
         return
     options = {"at": at, "residual": residual, "causal": causal, "weights": weights, "seed": seed}
