@@ -53,6 +53,43 @@ def test_bounds_on_the_boundary_says_that_neither_theorem_speaks(run: Run) -> No
     assert "neither theorem" in out
 
 
+def test_a_match_is_a_width_or_says_that_it_says_nothing(run: Run) -> None:
+    _, out, _ = run("bounds", "--depth", 2, "--width", 10**18, "--match", 1)
+    assert "0e+" not in out
+    assert "5e+17" in out
+    words = ("bounds", "--depth", 2, "--width", 12, "--heads", 11, "--match", 1)
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "says nothing" in out
+    assert [row["width"] for row in json.loads(run(*words, "--json")[1])["match"]] == [None] * 3
+
+
+def test_a_missing_count_with_heads_is_explained(run: Run) -> None:
+    deep = json.loads(run("bounds", "--depth", 6, "--width", 16, "--heads", 2, "--json")[1])
+    assert deep["count_with_heads"] is None
+    assert any("count with 2 heads has no closed form" in note for note in deep["notes"])
+    assert any("the count of one head passes" in note for note in deep["notes"])
+    listed = json.loads(run("bounds", "--depth", 5, "--width", 16, "--heads", 16, "--json")[1])
+    assert listed["count_with_heads"]["log3"] < listed["count"]["log3"]
+    assert not any("no closed form" in note or "one head passes" in note for note in listed["notes"])
+
+
+def test_bounds_draws_every_certificate_of_its_width_or_depth(run: Run, tmp_path: Path) -> None:
+    run("rank", "--depth", 2, "--width", "3,5,7", "--out", tmp_path / "ranks", "--no-confirm")
+    words = ("bounds", "--depth", 2, "--width", 2, "--plot", tmp_path / "p.json", "--measured", tmp_path / "ranks")
+    assert run(*words)[0] == 0
+    text = (tmp_path / "p.json").read_text()
+    for width in (3, 5, 7):
+        assert any(row["what"] == "measured" and row.get("width") == width for row in _points(json.loads(text))), width
+
+
+def _points(chart: object) -> list[dict[str, object]]:
+    if isinstance(chart, dict):
+        own = [chart] if "what" in chart else []
+        return own + [row for value in chart.values() for row in _points(value)]
+    return [row for value in chart for row in _points(value)] if isinstance(chart, list) else []
+
+
 @pytest.mark.parametrize("ending", ["svg", "png", "html"])
 def test_bounds_draws_a_picture(run: Run, tmp_path: Path, ending: str) -> None:
     run("rank", "--depth", 2, "--width", "2..3", "--out", tmp_path / "ranks", "--no-confirm")
