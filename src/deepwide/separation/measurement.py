@@ -6,8 +6,8 @@ so that a rank above the bound would show, and is an error. Over a prime field
 
     measured rank ≤ rank over the rationals ≤ separation rank ≤ bound,
 
-so a measured rank that meets the bound is a proof; one below it is exact with high probability, and
-`confirm` repeats it with a second prime and by FLINT.
+so a measured rank that meets the bound is a proof; one below it is a proved lower bound, and most likely
+exact (docs/theory.md says how likely) once `confirm` has repeated it with a second prime and by FLINT.
 """
 
 import os
