@@ -16,6 +16,7 @@ def table(folder: Path) -> str:
         a, b = case.sides.count("A"), case.sides.count("B")
         blocks = content["blocks"]
         kind = [word for word in ("residual", "causal") if getattr(case, word)]
+        kind = [f"causal, {case.sides} read at {case.at}" if word == "causal" else word for word in kind]
         kind += [case.weights] if case.weights != "random" else []
         kind += [f"{a} + {b} positions"] if (a, b) != (case.width, case.width) else []
         second = content["confirmed"]

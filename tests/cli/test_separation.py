@@ -53,6 +53,43 @@ def test_bounds_on_the_boundary_says_that_neither_theorem_speaks(run: Run) -> No
     assert "neither theorem" in out
 
 
+def test_a_match_is_a_width_or_says_that_it_says_nothing(run: Run) -> None:
+    _, out, _ = run("bounds", "--depth", 2, "--width", 10**18, "--match", 1)
+    assert "0e+" not in out
+    assert "5e+17" in out
+    words = ("bounds", "--depth", 2, "--width", 12, "--heads", 11, "--match", 1)
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "says nothing" in out
+    assert [row["width"] for row in json.loads(run(*words, "--json")[1])["match"]] == [None] * 3
+
+
+def test_a_missing_count_with_heads_is_explained(run: Run) -> None:
+    deep = json.loads(run("bounds", "--depth", 6, "--width", 16, "--heads", 2, "--json")[1])
+    assert deep["count_with_heads"] is None
+    assert any("count with 2 heads has no closed form" in note for note in deep["notes"])
+    assert any("the count of one head passes" in note for note in deep["notes"])
+    listed = json.loads(run("bounds", "--depth", 5, "--width", 16, "--heads", 16, "--json")[1])
+    assert listed["count_with_heads"]["log3"] < listed["count"]["log3"]
+    assert not any("no closed form" in note or "one head passes" in note for note in listed["notes"])
+
+
+def test_bounds_draws_every_certificate_of_its_width_or_depth(run: Run, tmp_path: Path) -> None:
+    run("rank", "--depth", 2, "--width", "3,5,7", "--out", tmp_path / "ranks", "--no-confirm")
+    words = ("bounds", "--depth", 2, "--width", 2, "--plot", tmp_path / "p.json", "--measured", tmp_path / "ranks")
+    assert run(*words)[0] == 0
+    text = (tmp_path / "p.json").read_text()
+    for width in (3, 5, 7):
+        assert any(row["what"] == "measured" and row.get("width") == width for row in _points(json.loads(text))), width
+
+
+def _points(chart: object) -> list[dict[str, object]]:
+    if isinstance(chart, dict):
+        own = [chart] if "what" in chart else []
+        return own + [row for value in chart.values() for row in _points(value)]
+    return [row for value in chart for row in _points(value)] if isinstance(chart, list) else []
+
+
 @pytest.mark.parametrize("ending", ["svg", "png", "html"])
 def test_bounds_draws_a_picture(run: Run, tmp_path: Path, ending: str) -> None:
     run("rank", "--depth", 2, "--width", "2..3", "--out", tmp_path / "ranks", "--no-confirm")
@@ -151,6 +188,63 @@ def test_every_balanced_partition(run: Run) -> None:
     assert [row["partition"] for row in answer["partitions"]] == ["AABB", "ABAB", "ABBA"]
 
 
+@pytest.mark.parametrize(("prime", "second"), [(1048571, 1048573), (1048573, 1048571), (65521, 1048571)])
+def test_every_partition_takes_two_different_primes(run: Run, prime: int, second: int) -> None:
+    words = ("rank", "--depth", 1, "--width", 2, "--every-partition", "--prime", prime)
+    assert json.loads(run(*words, "--json")[1])["primes"] == [prime, second]
+    assert f"modulo {prime} and, by FLINT, {second}" in run(*words)[1]
+
+
+def _save_weights(path: Path, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
+    np.savez(path, **{name: draw.normal(size=(2, 2)) for name in names})
+
+
+def test_going_on_with_a_changed_weight_file_stops(run: Run, tmp_path: Path) -> None:
+    _save_weights(tmp_path / "w.npz", 0)
+    words = ("rank", "--weights", tmp_path / "w.npz", "--out", tmp_path / "ranks")
+    assert run(*words)[0] == 0
+    assert "kept" in run(*words)[1]
+    _save_weights(tmp_path / "w.npz", 1)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert "it has changed" in err
+
+
+@pytest.mark.parametrize(
+    ("extra", "sure"),
+    [([], True), (["--no-confirm"], False), (["--prime", "11"], False), (["--prime", "65521"], False)],
+)
+def test_almost_surely_is_said_only_of_two_large_primes(run: Run, extra: list[str], sure: bool) -> None:
+    code, out, err = run("rank", "--depth", 2, "--width", 2, "--weights", "identity", *extra)
+    if code:  # a small prime may simply be found out
+        assert "modulo 11" in err
+        return
+    assert ("almost surely" in out) is sure
+    assert ("separation rank at least" in out) is not sure
+
+
+@pytest.mark.parametrize(
+    "extra", [["--causal"], ["--residual"], ["--positions", "1"], ["--positions", "3,2"], ["--weights", "identity"]]
+)
+def test_the_theorems_are_not_shown_for_other_networks(run: Run, extra: list[str]) -> None:
+    assert "Theorem 2" in run("rank", "--depth", 2, "--width", 2)[1]
+    assert "Theorem" not in run("rank", "--depth", 2, "--width", 2, *extra)[1]
+
+
+def test_running_out_of_memory_gets_a_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepwide.cli import rank
+
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(rank, "measure", full)
+    code, _, err = run("rank", "--depth", 1, "--width", 2)
+    assert code == 2
+    assert "not enough memory" in err
+
+
 def test_other_networks(run: Run) -> None:
     for extra, rank in (
         (["--residual"], 18),
@@ -196,6 +290,12 @@ def test_softmax_is_marked_as_numerical(run: Run, tmp_path: Path) -> None:
         (["rank", "--depth", "2", "--width", "3", "--prime", "91"], "next prime below is 89"),
         (["rank", "--depth", "4", "--width", "6"], "what would fit: at depth 4 a width of"),
         (["rank", "--depth", "3", "--width", "3", "--memory", "1MB"], "1 MB may be used"),
+        (["rank", "--depth", "1", "--width", "12288", "--memory", "8GB"], "sample points"),
+        (["rank", "--depth", "1", "--width", "600", "--memory", "1GB"], "sample points"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--causal"], "does not hold for causal"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--at", "1"], "takes no --at"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--partition", "AB"], "takes no --partition"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--out", "x"], "takes no --out"),
         (["rank", "--depth", "two", "--width", "3"], "'two' is no depth"),
         (["rank", "--depth", "3..2", "--width", "3"], "'3..2' is no depth"),
         (["rank", "--depth", "2", "--width", "3", "--positions", "0"], "are no positions"),

@@ -56,7 +56,7 @@ def test_no_single_changed_digit_goes_unnoticed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("rank", 44), ("blocks", [1, 6, 16, 18, 3]), ("prime", 1_048_571), ("points_sha256", "0" * 64),
+        ("rank", 44), ("blocks", [1, 6, 16, 18, 3]), ("prime", 65_521), ("points_sha256", "0" * 64),
         ("bound", 48), ("block_bounds", [1, 6, 21, 18, 4]), ("points", [2, 7, 22, 19, 5]),
     ],
 )  # fmt: skip
@@ -82,6 +82,54 @@ def test_a_forged_confirmation_does_not_verify(path: Path) -> None:
     write({**forged, "sha256": _seal(forged)}, path)
     with pytest.raises(DeepwideError, match="second sample points"):
         verify(path)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (["prime"], None, "'prime' is missing"),
+        (["blocks"], "many", "'blocks' is 'many'"),
+        (["blocks"], [1, "6"], "does not hold whole numbers"),
+        (["blocks"], [43], "not equally many"),
+        (["full_grid"], 0, "'full_grid' is 0"),
+        (["case"], [], "'case' is \\[\\]"),
+        (["case", "depth"], "2", "'case.depth' is '2'"),
+        (["case", "heads"], 2, "cannot be split evenly"),
+        (["case", "weights"], "w.npz", "'weights_sha256' is missing"),
+        (["seconds"], "fast", "'seconds' is"),
+        (["algorithm"], "by hand", "neither of dgemm and flint"),
+        (["confirmed"], True, "'confirmed' is True"),
+        (["confirmed", "blocks"], None, "'confirmed.blocks' is missing"),
+        (["confirmed", "algorithm"], "magic", "neither of dgemm and flint"),
+        (["confirmed", "prime"], 1_048_573, "confirmed by its own prime"),
+    ],
+)
+def test_an_ill_formed_certificate_gets_a_sentence(path: Path, keys: list[str], value: object, words: str) -> None:
+    forged = read(path)
+    place = forged if len(keys) == 1 else forged[keys[0]]
+    place[keys[-1]] = value
+    if value is None:
+        del place[keys[-1]]
+    write({**forged, "sha256": _seal(forged)}, path)
+    with pytest.raises(DeepwideError, match=f"not a valid certificate: .*{words}"):
+        verify(path)
+
+
+def test_a_second_prime_that_is_no_prime_does_not_verify(path: Path) -> None:
+    forged = read(path)
+    forged["confirmed"]["prime"] = 1
+    write({**forged, "sha256": _seal(forged)}, path)
+    with pytest.raises(DeepwideError, match="out of range"):
+        verify(path)
+
+
+def test_the_second_prime_is_measured_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepwide.separation import certificates
+
+    primes = []
+    monkeypatch.setattr(certificates, "measure", lambda *a, **k: primes.append(a[1]) or measure(*a, **k))
+    verify(path)
+    assert primes == [1_048_573, 1_048_571]
 
 
 def test_a_torn_file_gets_a_sentence(path: Path) -> None:

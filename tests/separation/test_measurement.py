@@ -190,3 +190,15 @@ def test_a_prime_too_small_for_the_degrees_is_refused() -> None:
 def test_larger_cases_meet_the_count() -> None:
     assert measure(Case(2, 8)).rank == 999
     assert measure(Case(3, 3)).rank == 3102
+
+
+def test_proposition_1_fails_for_causal_networks() -> None:
+    ranks = {sides: measure(Case(2, 2, sides=sides, causal=True)).rank for sides in ("BBAA", "ABBA", "BABA")}
+    assert ranks == {"BBAA": 18, "ABBA": 26, "BABA": 37}
+
+
+def test_the_estimate_counts_the_sample_points() -> None:
+    case = Case(1, 600)
+    assert estimate(case).bytes > 8 * 2 * 600 * 600 * 601
+    with pytest.raises(DeepwideError, match="sample points"):
+        measure(case, memory=10**9)

@@ -13,6 +13,8 @@ def main() -> None:
         code = _run()
     except DeepwideError as error:
         code = _fail(str(error))
+    except MemoryError:
+        code = _fail("There is not enough memory for this; ask for something smaller.")
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:

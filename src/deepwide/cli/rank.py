@@ -15,12 +15,13 @@ from deepwide.cli.app import console, print_json
 from deepwide.errors import DeepwideError
 from deepwide.separation import certificates
 from deepwide.separation.case import Case
-from deepwide.separation.field import PRIME, SECOND_PRIME
+from deepwide.separation.field import PRIME, another_prime
 from deepwide.separation.measurement import Estimate, available_memory, check_size, confirm, estimate, measure
 from deepwide.separation.network import file_shape
 from deepwide.separation.theorems import bounds, show_log3
 
 _CONFIRM_BY_DEFAULT_SECONDS = 60.0
+_LARGE = 500_000  # primes above this make an accident in a rank unlikely
 Shape = tuple[int, int, int]
 
 
@@ -150,6 +151,7 @@ def _kept(path: Path, case: Case, prime: int, full_grid: bool) -> dict[str, Any]
             f"{path} is the certificate of another measurement (other shape, sides, seed, prime or way); "
             "give another --out, or remove it."
         )
+    certificates.check_weights(content, path)
     return content
 
 
@@ -209,15 +211,40 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
     a, b = case.sides.count("A"), case.sides.count("B")
     extra = [word for word, on in (("residual", case.residual), ("causal", case.causal)) if on]
     about = f"depth {case.depth}, width {case.width}, heads {case.heads}, {a} + {b} positions"
+    found, bound = content["rank"], content["bound"]
+    least = "" if found == bound or _almost_sure(content) else "at least "
     out.print(
-        f"separation rank {content['rank']}   ({', '.join([about, *extra])}, {case.weights} weights)",
+        f"separation rank {least}{found}   ({', '.join([about, *extra])}, {case.weights} weights)",
         soft_wrap=True,
     )
-    bound = content["bound"]
-    if content["rank"] == bound:
+    if found == bound:
         out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
     else:
-        out.print(f"count           {bound}   not met: the rank is at least this, and almost surely equal to it")
+        sure = "" if least else ", and almost surely equal to it"
+        out.print(f"count           {bound}   not met: the rank is at least {found}{sure}")
+    _show_theorems(case)
+    if blocks:
+        table = Table("block", "rank", "count", box=None, pad_edge=False)
+        for k, (rank, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
+            table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(rank), str(most))
+        out.print(table)
+    out.print(f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}")
+    if path:
+        out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
+
+
+def _almost_sure(content: dict[str, Any]) -> bool:
+    """Whether a rank below the count may be called almost surely exact: two different large primes agree."""
+    second = content["confirmed"]
+    return bool(second) and second["prime"] != content["prime"] and min(content["prime"], second["prime"]) >= _LARGE
+
+
+def _show_theorems(case: Case) -> None:
+    """The theorem for this shape; nothing for networks that the theorems are not about."""
+    a, b = case.sides.count("A"), case.sides.count("B")
+    if case.residual or case.causal or case.weights != "random" or a != b or a < case.width:
+        return
+    out = console()
     theory = bounds(case.depth, case.width, case.heads)
     if theory.lower is not None and theory.upper is not None:
         low = show_log3(theory.lower) if theory.lower > 0 else "1 (says nothing)"
@@ -226,14 +253,6 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
         out.print(
             f"Theorems        none applies: {theory.why}" if theory.regime == "at" else "Theorems        undefined here"
         )
-    if blocks:
-        table = Table("block", "rank", "count", box=None, pad_edge=False)
-        for k, (found, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
-            table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(found), str(most))
-        out.print(table)
-    out.print(f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}")
-    if path:
-        out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
 
 
 def verify(path: Path, budget: int | None, json: bool) -> None:
@@ -242,13 +261,32 @@ def verify(path: Path, budget: int | None, json: bool) -> None:
     need = estimate(certificates.case_of(content), content["full_grid"], flint=True, chain=False)
     with _bar(f"checking {path.name}", need.seconds) as progress:
         found = certificates.verify(path, memory=budget, progress=progress)
+    second = content["confirmed"]
+    both = second["prime"] if second and certificates.second_is_cheap(content) else None
     if json:
-        print_json({"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"})
-    else:
-        console().print(
-            f"{path} holds: rank {found.rank} modulo {found.prime}, measured again from the seeds by the "
-            "Gram form and FLINT.",
-            soft_wrap=True,
+        answer = {"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"}
+        print_json({**answer, "second_prime": both})
+        return
+    primes = f"modulo {found.prime}" + (f" and modulo {both}" if both else "")
+    left_out = f" Modulo {second['prime']} only the points were checked." if second and not both else ""
+    console().print(
+        f"{path} holds: rank {found.rank} {primes}, measured again from the seeds by the Gram form and FLINT."
+        + left_out,
+        soft_wrap=True,
+    )
+
+
+def only_every_partition(given: list[str]) -> None:
+    """Refuse the options that would mean nothing over every partition."""
+    if "--causal" in given:
+        raise DeepwideError(
+            "Proposition 1 does not hold for causal networks, so --every-partition takes no --causal; "
+            "measure partitions one by one with --causal --partition."
+        )
+    if given:
+        raise DeepwideError(
+            f"--every-partition takes every balanced partition, reads the output at the first position and keeps "
+            f"nothing, so it takes no {' and no '.join(given)}."
         )
 
 
@@ -264,13 +302,15 @@ def every_partition(
     if each[0] != each[1]:
         raise DeepwideError(f"A balanced partition has as many positions on both sides, not {each[0]} and {each[1]}.")
     number = 2 * each[0]
+    first = prime or PRIME
+    second = another_prime(first)
     if number > 12:
         raise DeepwideError(f"{number} positions have too many balanced partitions; give --positions 6 or fewer.")
     for other in combinations(range(1, number), each[0] - 1):
         sides = "".join("A" if i in (0, *other) else "B" for i in range(number))
         case = Case(depth, width, heads, sides=sides, at=0, residual=residual, weights=weights, seed=seed)
-        found = measure(case, prime or PRIME, full_grid=True, memory=budget)
-        again = measure(case, SECOND_PRIME, full_grid=True, flint=True, memory=budget)
+        found = measure(case, first, full_grid=True, memory=budget)
+        again = measure(case, second, full_grid=True, flint=True, memory=budget)
         if again.rank != found.rank:
             raise DeepwideError(f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}.")
         rows.append({"partition": sides, "rank": found.rank})
@@ -278,10 +318,19 @@ def every_partition(
             console().print(f"{sides}  {found.rank}")
     same = len({row["rank"] for row in rows}) == 1
     if json:
-        print_json({"depth": depth, "width": width, "heads": heads, "same": same, "partitions": rows})
+        print_json(
+            {
+                "depth": depth,
+                "width": width,
+                "heads": heads,
+                "same": same,
+                "primes": [first, second],
+                "partitions": rows,
+            }
+        )
     else:
         verdict = "the same for every balanced partition" if same else "NOT the same for every balanced partition"
-        console().print(f"{verdict}: eq. 3 on the full grid, two primes, two algorithms")
+        console().print(f"{verdict}: eq. 3 on the full grid, modulo {first} and, by FLINT, {second}")
 
 
 def softmax(

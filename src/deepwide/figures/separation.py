@@ -39,9 +39,11 @@ def check_ending(path: Path) -> None:
 
 def bounds_figure(depth: int, width: int, heads: int, measured: Path | None = None) -> Any:
     """Theorems, count and measured ranks against depth at this width and against width at this depth."""
-    depths = range(1, max(8, depth + depth // 2) + 1)
-    widths = sorted({w for power in range(7) for w in _near(width, power) if w >= heads} | {width})
     known = _certified(measured)
+    ours = [(n, w) for n, w, h in known if h == heads]
+    depths = sorted({*range(1, max(8, depth + depth // 2) + 1), *(n for n, w in ours if w == width)})
+    near = {w for power in range(7) for w in _near(width, power) if w >= heads}
+    widths = sorted({*near, width, *(w for n, w in ours if n == depth)})
     by_depth = [row for n in depths for row in _rows(n, width, heads, "depth", n, known)]
     by_width = [row for w in widths for row in _rows(depth, w, heads, "width", w, known)]
     heads_word = "1 head" if heads == 1 else f"{heads} heads"

@@ -49,6 +49,15 @@ def check_prime(prime: int, *, above: int = 2) -> None:
         raise DeepwideError(f"{prime} is not prime, and ranks need a field; the next prime below is {near}.")
 
 
+def another_prime(prime: int) -> int:
+    """A large prime to confirm with, never the first one.
+
+    >>> another_prime(PRIME) == SECOND_PRIME, another_prime(SECOND_PRIME) == PRIME
+    (True, True)
+    """
+    return PRIME if prime == SECOND_PRIME else SECOND_PRIME
+
+
 def balanced(values: npt.ArrayLike, prime: int) -> Matrix:
     """A new float64 array of the residues of integers, each in [−(p−1)/2, (p−1)/2].
 

@@ -6,8 +6,8 @@ so that a rank above the bound would show, and is an error. Over a prime field
 
     measured rank ≤ rank over the rationals ≤ separation rank ≤ bound,
 
-so a measured rank that meets the bound is a proof; one below it is exact with high probability, and
-`confirm` repeats it with a second prime and by FLINT.
+so a measured rank that meets the bound is a proof; one below it is a proved lower bound, and most likely
+exact (docs/theory.md says how likely) once `confirm` has repeated it with a second prime and by FLINT.
 """
 
 import os
@@ -27,8 +27,8 @@ from deepwide.separation.evaluate import Evaluator, Points, evaluator
 from deepwide.separation.field import (
     CORES,
     PRIME,
-    SECOND_PRIME,
     Matrix,
+    another_prime,
     check_prime,
     flint_rank,
     rank_in_place,
@@ -69,7 +69,8 @@ class Estimate:
     """What a measurement will cost, before it starts."""
 
     sizes: tuple[int, ...]
-    bytes: int  # held at once at the least: the largest block
+    bytes: int  # held at once at the least: the largest block and the sample points
+    points_bytes: int
     all_bytes: int
     sample_seconds: float
     rank_seconds: float
@@ -95,11 +96,20 @@ def estimate(case: Case, full_grid: bool = False, *, flint: bool = False, chain:
     return Estimate(
         sizes,
         # FLINT takes a list of pointers and makes a matrix of its own out of it.
-        (32 if flint else 8) * largest**2,
+        (32 if flint else 8) * largest**2 + _points_bytes(case, largest),
+        _points_bytes(case, largest),
         8 * sum(n * n for n in sizes),
         largest**2 * nanoseconds * 1e-9 / CORES,
         sum(_rank_seconds(n, flint) for n in sizes),
     )
+
+
+def _points_bytes(case: Case, number: int) -> int:
+    """The weights, the points of both sides with the copies made while drawing one, and their Gram matrices."""
+    a, b, d = case.sides.count("A"), case.sides.count("B"), case.width
+    drawing = 4 * max(a, b) * d * number
+    grams = 0 if case.causal else 3 * d * d * number
+    return 8 * (4 * case.depth * d * d + (a + b) * d * number + max(drawing, grams))
 
 
 def _nanoseconds_a_pair(case: Case, chain: bool, graded: bool, eq3: bool) -> float:
@@ -143,7 +153,7 @@ def check_size(case: Case, full_grid: bool, memory: int, flint: bool = False, ch
     options += [f"at width {case.width} a depth of {depth}"] * bool(depth)
     raise DeepwideError(
         f"Depth {case.depth} and width {case.width} need a matrix of {max(need.sizes):.4g} rows, "
-        f"{show_bytes(need.bytes)}, and {show_bytes(memory)} may be used; "
+        f"with its sample points {show_bytes(need.bytes)}, and {show_bytes(memory)} may be used; "
         f"what would fit: {' or '.join(options) or 'more memory'}."
     )
 
@@ -177,7 +187,7 @@ def measure(
             progress(min(1.0, (done + seconds * share) / need.seconds))
 
     ranks: dict[int, int] = {}
-    groups = _groups(need.sizes, memory)
+    groups = _groups(need.sizes, memory - need.points_bytes)
     for group in groups:
         share = need.sample_seconds * (max(need.sizes[k] for k in group) / max(need.sizes)) ** 2
         blocks = _fill(evaluate, {k: need.sizes[k] for k in group}, partial(report, share))
@@ -250,7 +260,7 @@ def _fill(evaluate: Evaluator, sizes: dict[int, int], progress: Progress) -> dic
 
 def confirm(measurement: Measurement, *, memory: int | None = None, progress: Progress | None = None) -> Measurement:
     """Measure again with another prime and by FLINT; different ranks are an error, never a warning."""
-    other = SECOND_PRIME if measurement.prime != SECOND_PRIME else PRIME
+    other = another_prime(measurement.prime)
     case, way = measurement.case, measurement.full_grid
     again = measure(case, other, full_grid=way, flint=True, memory=memory, progress=progress)
     if again.blocks != measurement.blocks:

@@ -117,7 +117,7 @@ class Match:
 
     form: str
     lower: arb  # log_3 of the deeper network's rank, at least
-    width: arb
+    width: arb | None  # None where the lower bound is so low that any width will do
     where_from: str
 
 
@@ -147,8 +147,8 @@ def match(depth: int, width: int, heads: int, shallow: int) -> list[Match]:
     if depth < 2 or width <= heads:
         raise DeepwideError("Corollary 1 needs a depth of at least 2 and more width than heads.")
     k = 3 ** (depth - 2)
-    n = arb(width - heads) / 2
     with ctx.workprec(128 + 2 * (width + k).bit_length()):
+        n = arb(width - heads) / 2
         printed = bounds(depth, width, heads).lower
         assert printed is not None
         lowers = {
@@ -158,7 +158,12 @@ def match(depth: int, width: int, heads: int, shallow: int) -> list[Match]:
             "multiset": ((n + k).lgamma() - n.lgamma() - arb(k + 1).lgamma()) / arb(3).log(),
         }
         c = degree(shallow)
-        return [Match(form, lower, 3 ** (lower / c) - heads, FORMS[form]) for form, lower in lowers.items()]
+        widths = {form: 3 ** (lower / c) - heads for form, lower in lowers.items()}
+        # A network of H heads is at least H wide, so a width that is no more asks for nothing.
+        return [
+            Match(form, lower, widths[form] if widths[form] > heads else None, FORMS[form])
+            for form, lower in lowers.items()
+        ]
 
 
 def _deepest_below(width: int) -> int:
