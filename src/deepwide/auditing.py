@@ -18,7 +18,7 @@ RULE_WITHOUT_ERRORS = f"the law has no errors: within means {WITHIN:.0%} of its 
 class Verdict(BaseModel):
     """What a law thinks of a shape."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     name: str
     shape: Shape
@@ -99,7 +99,7 @@ def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, n
             f"width {shape.width:,} is beyond min(vocabulary, embedding width) = "
             f"{min(shape.vocab, shape.embedding_width or shape.width):,}: the rest is wasted, by Wies et al. 2021"
         )
-    return Verdict(
+    return Verdict.model_construct(
         name=name,
         shape=shape,
         params=params,

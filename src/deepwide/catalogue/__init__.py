@@ -16,7 +16,7 @@ __all__ = ["Model", "all_models", "find_model", "nearest_models"]
 class Model(BaseModel):
     """A public model: its shape, and where the numbers come from."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     name: str
     org: str

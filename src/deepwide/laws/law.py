@@ -50,6 +50,8 @@ class DepthCurve(NamedTuple):
 class Opinion(BaseModel):
     """What a law says about one budget, in one line of a table."""
 
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
     law: str
     kind: str
     depth: float | None  # None: the law does not name one
@@ -62,7 +64,8 @@ class Opinion(BaseModel):
 class Law(BaseModel):
     """What all laws share. `names_a_depth` tells whether `depth` may be asked."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Built when first needed: a plan must answer at once, and laws are read through one union.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     names_a_depth: ClassVar[bool] = True
     name: str = Field(min_length=1, max_length=80)
@@ -98,7 +101,9 @@ class Law(BaseModel):
         self, words: str, depth: float | None = None, low: float | None = None, high: float | None = None
     ) -> Opinion:
         kind: str = getattr(self, "kind")  # noqa: B009 - each law declares its own literal
-        return Opinion(law=self.name, kind=kind, depth=depth, low=low, high=high, words=words, status=self.status)
+        return Opinion.model_construct(
+            law=self.name, kind=kind, depth=depth, low=low, high=high, words=words, status=self.status
+        )
 
 
 class TransitionLaw(Law):

@@ -42,7 +42,7 @@ COST_SOURCE = "the loss bowl measured on Gemstones' 22 shapes (23M to 1.8B block
 class Candidate(BaseModel):
     """A shape of the same budget and another depth, compared with the recommended one."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     depth: int
     width: int
@@ -59,7 +59,7 @@ class Candidate(BaseModel):
 class NearModel(BaseModel):
     """A public model of about the same size."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     name: str
     depth: int
@@ -71,7 +71,7 @@ class NearModel(BaseModel):
 class Plan(BaseModel):
     """The recommended shape and everything one should know before building it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     budget_kind: BudgetKind
     budget: int
@@ -169,7 +169,8 @@ def plan(
     train_tokens = limit.tokens or 20 * params.total
     here = float(chosen.depth(params.block).value[0])
     candidates = _candidates(look, shape, here, bandwidth_bytes, layer_seconds)
-    return Plan(
+    # Our own numbers need no validation, and its schema would cost a plan 20 ms.
+    return Plan.model_construct(
         budget_kind=kind,
         budget=round(limit.amount),
         budget_words=limit.words,
@@ -228,7 +229,7 @@ def _candidates(
         if abs(shape.block_params / best.block_params - 1) > SAME_SIZE:
             continue
         rows.append(
-            Candidate(
+            Candidate.model_construct(
                 depth=shape.depth,
                 width=shape.width,
                 heads=shape.heads,
@@ -246,7 +247,7 @@ def _candidates(
 
 def _nearest(law: Law, shape: Shape) -> list[NearModel]:
     return [
-        NearModel(
+        NearModel.model_construct(
             name=model.name,
             depth=model.shape.depth,
             width=model.shape.width,

@@ -49,7 +49,7 @@ CONVENTIONS: Mapping[str, FlopConvention] = {
 class Flops(BaseModel):
     """FLOPs of one sequence, part by part for the forward pass."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     convention: str
     sequence: int
@@ -97,7 +97,9 @@ def flops(shape: Shape, sequence: int | None = None, convention: str | FlopConve
             raise DeepwideError(f"no FLOP convention '{convention}': {did_you_mean(convention, CONVENTIONS)}")
         convention = CONVENTIONS[convention]
     at_least_one(sequence=sequence)
-    return Flops(convention=convention.name, sequence=sequence or shape.context, **_parts(shape, sequence, convention))
+    return Flops.model_construct(
+        convention=convention.name, sequence=sequence or shape.context, **_parts(shape, sequence, convention)
+    )
 
 
 def causal_training_flops(shape: Shape) -> Any:

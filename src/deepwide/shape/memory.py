@@ -38,7 +38,7 @@ INFERENCE_BYTES: Mapping[str, float] = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 
 class TrainingMemory(BaseModel):
     """Bytes on one device that holds the whole model: divide by the sharding you use."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     batch: int
     sequence: int
@@ -60,7 +60,7 @@ class TrainingMemory(BaseModel):
 class InferenceMemory(BaseModel):
     """Bytes to serve: weights once, the key/value cache per sequence."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     batch: int
     sequence: int
@@ -111,7 +111,7 @@ def training_memory(
         kept = shape.depth * shape.width + max(elements for _, _, elements, _ in layers)
         in_words = "L·d + " + ("max(a, m)" if len(layers) > 1 else layers[0][0])
     per_layer = ", ".join(f"{name} = {formula} = {elements:,}" for name, _, elements, formula in layers)
-    return TrainingMemory(
+    return TrainingMemory.model_construct(
         batch=batch,
         sequence=T,
         precision=precision,
@@ -151,7 +151,7 @@ def inference_memory(
     what = "kv_rank + rope_dim" if shape.latent else "2·kv"
     per_token = f"{what} = {per_position:,}"
     where = "Σ over layers of min(T, window)" if sliding else "L·T"
-    return InferenceMemory(
+    return InferenceMemory.model_construct(
         batch=batch,
         sequence=T,
         precision=precision,

@@ -19,7 +19,7 @@ NORM_VECTORS = {"layernorm": 2, "rmsnorm": 1, "none": 0}
 class Params(BaseModel):
     """How many parameters each part of a shape has."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     embedding: int  # token embedding, with its projections and its norm where a model has them
     positions: int
