@@ -202,3 +202,6 @@ def test_the_estimate_counts_the_sample_points() -> None:
     assert estimate(case).bytes > 8 * 2 * 600 * 600 * 601
     with pytest.raises(DeepwideError, match="sample points"):
         measure(case, memory=10**9)
+    assert estimate(case, chain=False).bytes > estimate(case).bytes + 8 * 600 * 600 * 32 * 512
+    with pytest.raises(DeepwideError, match=r"at depth 1 a width of .* with one head"):
+        measure(Case(1, 600, 600), memory=10**9)

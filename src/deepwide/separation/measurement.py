@@ -70,7 +70,7 @@ class Estimate:
 
     sizes: tuple[int, ...]
     bytes: int  # held at once at the least: the largest block and the sample points
-    points_bytes: int
+    beside_bytes: int  # all but the block
     all_bytes: int
     sample_seconds: float
     rank_seconds: float
@@ -92,12 +92,13 @@ def estimate(case: Case, full_grid: bool = False, *, flint: bool = False, chain:
     sizes = block_sizes(case, full_grid)
     largest = max(sizes)
     chain = chain and not (full_grid or case.causal or case.residual or case.heads > 1)
+    beside = _points_bytes(case, largest) + (0 if chain else _tile_bytes(case, largest, full_grid or case.causal))
     nanoseconds = _nanoseconds_a_pair(case, chain, len(sizes) > 1, full_grid or case.causal)
     return Estimate(
         sizes,
         # FLINT takes a list of pointers and makes a matrix of its own out of it.
-        (32 if flint else 8) * largest**2 + _points_bytes(case, largest),
-        _points_bytes(case, largest),
+        (32 if flint else 8) * largest**2 + beside,
+        beside,
         8 * sum(n * n for n in sizes),
         largest**2 * nanoseconds * 1e-9 / CORES,
         sum(_rank_seconds(n, flint) for n in sizes),
@@ -110,6 +111,14 @@ def _points_bytes(case: Case, number: int) -> int:
     drawing = 4 * max(a, b) * d * number
     grams = 0 if case.causal else 3 * d * d * number
     return 8 * (4 * case.depth * d * d + (a + b) * d * number + max(drawing, grams))
+
+
+def _tile_bytes(case: Case, number: int, eq3: bool) -> int:
+    """What the cores hold while they evaluate a tile each, other than by the chain, which needs little."""
+    rows, columns = min(_TILE_ROWS, number), min(_TILE_COLUMNS, number)
+    tiles = -(-number // rows) * -(-number // columns)
+    values = 6 * len(case.sides) * case.width if eq3 else 5 * case.width**2
+    return 8 * values * rows * columns * (min(CORES, tiles) if tiles >= 8 else 1)
 
 
 def _nanoseconds_a_pair(case: Case, chain: bool, graded: bool, eq3: bool) -> float:
@@ -145,16 +154,17 @@ def check_size(case: Case, full_grid: bool, memory: int, flint: bool = False, ch
 
     def fits(depth: int, width: int) -> bool:
         smaller = Case(depth, width, residual=case.residual, causal=case.causal)
-        return estimate(smaller, full_grid, flint=flint).bytes <= memory
+        return estimate(smaller, full_grid, flint=flint, chain=chain).bytes <= memory
 
     width = next((w for w in range(case.width - 1, 0, -1) if fits(case.depth, w)), 0)
     depth = next((n for n in range(case.depth - 1, 0, -1) if fits(n, case.width)), 0)
     options = [f"at depth {case.depth} a width of {width}"] * bool(width)
     options += [f"at width {case.width} a depth of {depth}"] * bool(depth)
+    one_head = " with one head" if case.heads > 1 else ""
     raise DeepwideError(
         f"Depth {case.depth} and width {case.width} need a matrix of {max(need.sizes):.4g} rows, "
-        f"with its sample points {show_bytes(need.bytes)}, and {show_bytes(memory)} may be used; "
-        f"what would fit: {' or '.join(options) or 'more memory'}."
+        f"with its sample points and working space {show_bytes(need.bytes)}, and {show_bytes(memory)} may be used; "
+        f"what would fit: {' or '.join(options) + one_head if options else 'more memory'}."
     )
 
 
@@ -187,7 +197,7 @@ def measure(
             progress(min(1.0, (done + seconds * share) / need.seconds))
 
     ranks: dict[int, int] = {}
-    groups = _groups(need.sizes, memory - need.points_bytes)
+    groups = _groups(need.sizes, memory - need.beside_bytes)
     for group in groups:
         share = need.sample_seconds * (max(need.sizes[k] for k in group) / max(need.sizes)) ** 2
         blocks = _fill(evaluate, {k: need.sizes[k] for k in group}, partial(report, share))
