@@ -96,7 +96,7 @@ class Driver:
                 job.over_since = job.over_since or time.monotonic()
                 gone = time.monotonic() - job.over_since > FORGET_SECONDS
             else:
-                gone = any(self._holds(path, job.owner) and not self._is_held(path) for path in job.folders)
+                gone = any(self._has_run_out(path, job.owner) for path in job.folders)
             if gone:
                 self._jobs.remove(job)
                 self.executor.stop([job.handle])
@@ -151,13 +151,15 @@ class Driver:
             return True
         return False
 
+    def _has_run_out(self, path: Path, owner: str) -> bool:
+        """Whether the owner's lease is past its time. One look: between two, a worker may end one cell and be well."""
+        held = read_lease(path)
+        mine = held is not None and held["owner"] == owner and not held["ended"]
+        return mine and held is not None and seconds_left(path, held, time.time()) <= 0
+
     def _holds(self, path: Path, owner: str) -> bool:
         held = read_lease(path)
         return held is not None and held["owner"] == owner and not held["ended"]
-
-    def _is_held(self, path: Path) -> bool:
-        held = read_lease(path)
-        return held is not None and seconds_left(path, held, time.time()) > 0
 
     def _look_elsewhere(self) -> None:
         if time.monotonic() - self._looked < LOOK_SECONDS:
