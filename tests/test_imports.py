@@ -26,14 +26,15 @@ HEAVY = (
 
 # What each room may import of the others: shape ← laws ← planning, auditing; everything ← cli.
 MAY_IMPORT = {
+    "arrays": set(),
     "errors": set(),
     "quantities": {"errors"},
     "files": {"errors"},
-    "shape": {"errors", "quantities", "files"},
-    "laws": {"errors", "quantities", "files", "shape"},
-    "catalogue": {"errors", "quantities", "files", "shape"},
-    "planning": {"errors", "quantities", "files", "shape", "laws", "catalogue"},
-    "auditing": {"errors", "quantities", "files", "shape", "laws", "catalogue", "planning"},
+    "shape": {"arrays", "errors", "quantities", "files"},
+    "laws": {"arrays", "errors", "quantities", "files", "shape"},
+    "catalogue": {"arrays", "errors", "quantities", "files", "shape"},
+    "planning": {"arrays", "errors", "quantities", "files", "shape", "laws", "catalogue"},
+    "auditing": {"arrays", "errors", "quantities", "files", "shape", "laws", "catalogue", "planning"},
 }
 
 

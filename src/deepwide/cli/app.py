@@ -1,5 +1,6 @@
 """The Typer application and what every verb shares: `--json`, the console, saving a picture."""
 
+import gc
 import io
 import json
 import os
@@ -78,5 +79,8 @@ HOME = {"plan": "planner", "audit": "planner", "count": "planner", "bounds": "se
 
 def load(verb: str | None) -> None:
     """Register the verb's module, or every module when its home is not known here (help, a typing error, the tour)."""
+    if HOME.get(verb or "") == "planner":  # these answer at once: no threads for numpy, no garbage to collect
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        gc.disable()
     for module in (HOME[verb],) if verb in HOME else MODULES:
         import_module(f"deepwide.cli.{module}")

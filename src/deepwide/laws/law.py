@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from deepwide.arrays import ArrayLike, Floats
 from deepwide.quantities import show_count
 
-Floats = NDArray[np.float64]
 Z95 = 1.959964
 
 

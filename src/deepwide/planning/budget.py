@@ -4,9 +4,9 @@ import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import ValidationError
 
+from deepwide.arrays import ArrayLike, Floats, Integers
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean
 from deepwide.laws import DepthCurve, Law, compute_law, depth_law
 from deepwide.quantities import parse_bytes, parse_count, show_bytes, show_count
@@ -22,7 +22,6 @@ BudgetKind = Literal["block", "total", "flops", "memory"]
 KINDS = ("block", "total", "flops", "memory")
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
 TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
-Floats = NDArray[np.float64]
 
 
 class Budget(NamedTuple):
@@ -95,12 +94,12 @@ class PlanTable(NamedTuple):
     optimal_depth_low: Floats
     optimal_depth_high: Floats
     optimal_width: Floats
-    depth: NDArray[np.int64]
-    width: NDArray[np.int64]
-    head_dim: NDArray[np.int64]
-    ff_width: NDArray[np.int64]
-    block_params: NDArray[np.int64]
-    total_params: NDArray[np.int64]
+    depth: Integers
+    width: Integers
+    head_dim: Integers
+    ff_width: Integers
+    block_params: Integers
+    total_params: Integers
 
 
 def plan_many(
@@ -174,7 +173,7 @@ def find_optimum(
         return Optimum(DepthCurve.exact(L), d)
     # The measure grows with block parameters along the law, so bisect in ln N.
     low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
-    for _ in range(60):
+    for _ in range(42):
         middle = (low + high) / 2
         L = law.depth(np.exp(middle)).value
         over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)))) > amounts
@@ -191,7 +190,7 @@ def find_optimum(
 def width_of_blocks(style: Style, depth: Any, block_params: Any) -> Floats:
     """Real-valued width at which the blocks have this size: they are nearly quadratic in it."""
     width = np.sqrt(block_params / (12 * depth))
-    for _ in range(5):
+    for _ in range(3):
         width = width * np.sqrt(block_params / count(style.grid(depth, width)).block)
     return np.asarray(width)
 

@@ -4,13 +4,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deepwide.arrays import Integers, Numbers
 from deepwide.errors import DeepwideError
 from deepwide.shape.shape import LARGEST
-from deepwide.shape.style import Measure, Numbers, Style
-
-Integers = NDArray[np.int64]
+from deepwide.shape.style import Measure, Style
 
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)
 IDEAL_HEAD_DIM = ((2048, 128), (512, 64), (0, 32))  # from this width on

@@ -10,13 +10,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from deepwide.arrays import Numbers
 from deepwide.shape.families import family_named
 from deepwide.shape.shape import Part, Positive, Shape
 
-Numbers = NDArray[Any]
 Measure = Callable[[Shape], Any]  # what a budget limits: block parameters, total parameters, bytes, …
 
 
@@ -108,7 +107,7 @@ class Style(Part):
         """The real-valued width at which `measure` reaches `amount` (bisection in its logarithm)."""
         target = np.broadcast_to(np.asarray(amount, dtype=float), np.broadcast(depth, amount).shape)
         low, high = np.zeros(target.shape), np.full(target.shape, 25.0)
-        for _ in range(60):
+        for _ in range(42):
             middle = (low + high) / 2
             over = measure(self.grid(depth, np.exp(middle))) > target
             low, high = np.where(over, low, middle), np.where(over, middle, high)
