@@ -180,10 +180,10 @@ def find_optimum(
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     N = np.exp((low + high) / 2)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in law.depth(N)))  # a law may ask for less than a layer
-    on_the_law = law.depth(N).value >= 1
-    d = np.where(
-        on_the_law, width_of_blocks(style, curve.value, N), style.width_for(curve.value, amounts, budget.measure)
-    )
+    d = width_of_blocks(style, curve.value, N)
+    below = law.depth(N).value < 1
+    if np.any(below):
+        d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
     return Optimum(curve, d)
 
 
