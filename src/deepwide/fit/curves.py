@@ -1,0 +1,153 @@
+"""Loss against size, one curve a depth: ln loss is a parabola in ln size, fitted jointly over depths and seeds.
+
+Legend: x = ln(size / centre), δ(x) = ln loss of the shallower − ln loss of the deeper: above 0 the deeper wins.
+"""
+
+import math
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from deepwide.arrays import ArrayLike, Floats
+from deepwide.errors import DeepwideError
+from deepwide.fit.fit import Residual, rows, t95
+from deepwide.fit.regression import Regression, regress, seed_columns
+from deepwide.fit.runs import Counting, Runs
+from deepwide.laws import Interval
+
+OWN_BEND = 5  # sizes from which a depth has a curvature of its own
+LEAST_SIZES = 3
+
+
+class Curves(BaseModel):
+    """The fitted curves: for depth i, θ[3i] + θ[3i+1]·x + θ[3i+2]·x²; a bend that depths share stands in each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    depths: tuple[int, ...]
+    ranges: tuple[tuple[float, float], ...]  # the sizes that each depth was trained at
+    sizes: tuple[tuple[float, ...], ...]
+    centre: float
+    theta: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    dof: int
+    noise: float
+
+    def gradient(self, depth: int, size: ArrayLike) -> Floats:
+        """∂ ln loss / ∂θ at each size: (sizes, 3·depths)."""
+        if depth not in self.depths:
+            raise DeepwideError(f"no curve was fitted for depth {depth}: there are {', '.join(map(str, self.depths))}.")
+        x = np.log(np.atleast_1d(np.asarray(size, dtype=float)) / self.centre)
+        made = np.zeros((len(x), 3 * len(self.depths)))
+        i = 3 * self.depths.index(depth)
+        made[:, i : i + 3] = np.column_stack([np.ones_like(x), x, x**2])
+        return made
+
+    def difference(self, shallow: int, deep: int, size: ArrayLike) -> tuple[Floats, Floats]:
+        """δ and its standard error at each size."""
+        g = self.gradient(shallow, size) - self.gradient(deep, size)
+        return g @ np.array(self.theta), self._errors(g)
+
+    def loss(self, depth: int, size: ArrayLike) -> list[Interval]:
+        """The curve with its 95% band."""
+        g = self.gradient(depth, size)
+        error = t95(self.dof) * self._errors(g) if self.dof else np.full(len(g), np.nan)
+        middle = g @ np.array(self.theta)
+        return [
+            Interval(math.exp(m), *((math.exp(m - e), math.exp(m + e)) if not math.isnan(e) else (None, None)))
+            for m, e in zip(middle.tolist(), error.tolist(), strict=True)
+        ]
+
+    def common(self, shallow: int, deep: int) -> tuple[float, float]:
+        """The sizes at which both depths have data around."""
+        (low, high), (low2, high2) = (self.ranges[self.depths.index(depth)] for depth in (shallow, deep))
+        return max(low, low2), min(high, high2)
+
+    def _errors(self, g: Floats) -> Floats:
+        variance = np.einsum("ij,jk,ik->i", g, np.array(self.covariance), g)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def fit_curves(runs: Runs, counting: Counting = "block") -> tuple[Curves, Regression, Floats]:
+    """The curves, the regression behind them, and the matrix that takes its parameters to the curves' θ."""
+    runs.need("depth")
+    size = runs.size(counting)
+    if np.any(runs.depth != np.round(runs.depth)):
+        raise DeepwideError("depth must be whole numbers of layers.")
+    tokens = runs.tokens[~np.isnan(runs.tokens)]
+    if tokens.size and tokens.max() > 1.05 * tokens.min():
+        raise DeepwideError(
+            "the runs were trained on different numbers of tokens, so their losses are not one curve against size: "
+            "fit one length at a time (--where tokens=N), or fit a surface."
+        )
+    trained = [(int(depth), np.unique(size[(runs.depth == depth) & ~runs.diverged])) for depth in np.unique(runs.depth)]
+    trained = [(depth, sizes) for depth, sizes in trained if len(sizes) >= LEAST_SIZES]
+    if len(trained) < 2:
+        raise DeepwideError(
+            f"curves of loss against size need at least two depths with {LEAST_SIZES} sizes that finished each; "
+            f"{runs.source or 'these runs'} has {len(trained)}."
+        )
+    depths = tuple(depth for depth, _ in trained)
+    kept = np.isin(runs.depth, depths)
+    runs, size = runs.select(kept), size[kept]
+    centre = float(np.exp(np.mean(np.log(size))))
+    x = np.log(size / centre)
+    own = [len(sizes) >= OWN_BEND for _, sizes in trained]
+    # Columns: level and slope of each depth, a bend for each that has sizes enough, one bend for the others together.
+    columns: list[Floats] = []
+    into = np.zeros((3 * len(depths), 0))
+
+    def column(values: Floats, *places: int) -> None:
+        nonlocal into
+        columns.append(values)
+        unit = np.zeros((3 * len(depths), 1))
+        unit[list(places)] = 1.0
+        into = np.hstack([into, unit])
+
+    here = [(runs.depth == depth).astype(float) for depth in depths]
+    for i, mine in enumerate(here):
+        column(mine, 3 * i)
+        column(mine * x, 3 * i + 1)
+        if own[i]:
+            column(mine * x**2, 3 * i + 2)
+    shared = [i for i in range(len(depths)) if not own[i]]
+    if shared:
+        column(sum((here[i] for i in shared), np.zeros_like(x)) * x**2, *(3 * i + 2 for i in shared))
+    seeds = seed_columns(runs.seed)
+    X = np.column_stack([*columns, seeds])
+    y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
+    made = regress(X, y, runs.cells, runs.diverged, nuisance=seeds.shape[1])
+    into = np.hstack([into, np.zeros((len(into), seeds.shape[1]))])
+    curves = Curves(
+        depths=depths,
+        ranges=tuple((float(sizes.min()), float(sizes.max())) for _, sizes in trained),
+        sizes=tuple(tuple(map(float, sizes)) for _, sizes in trained),
+        centre=centre,
+        theta=tuple(map(float, into @ made.theta)),
+        covariance=rows(np.nan_to_num(into @ made.covariance @ into.T)),
+        dof=made.dof,
+        noise=0.0 if math.isnan(made.noise) else made.noise,
+    )
+    return curves, made, into
+
+
+def residual_table(runs: Runs, regression: Regression, counting: Counting) -> tuple[Residual, ...]:
+    """One record a run, for pictures and for readers."""
+    table = np.column_stack([runs.depth, runs.width, runs.size(counting), runs.tokens])
+    table = np.nan_to_num(table, nan=-1.0)  # not known: JSON has no NaN
+    fitted = np.column_stack([regression.y, regression.fitted, regression.residuals, regression.leverage])
+    return tuple(
+        Residual(
+            depth=float(L),
+            width=float(d),
+            params=float(N),
+            tokens=float(D),
+            seed=int(seed),
+            loss=math.exp(y),
+            fitted=math.exp(m),
+            residual=float(r),
+            leverage=float(h),
+            diverged=bool(diverged),
+        )
+        for (L, d, N, D), seed, (y, m, r, h), diverged in zip(table, runs.seed, fitted, runs.diverged, strict=True)
+    )

@@ -1,0 +1,399 @@
+"""Where the deeper network starts to win, and the law that the crossings follow (Levine et al. 2020, 2021, section 5).
+
+For each pair of neighbouring depths L₁ < L₂ the curves of loss against size cross at N*. If loss at equal size is a
+bowl in ln depth, the best depth at N* lies halfway: L = √(L₁L₂), d = √(N*/12L). The transition law is the line
+ln d = a + b·L through these points, by generalised least squares: errors of neighbouring crossings are correlated,
+since they share a curve. That the best depth is only known to lie between L₁ and L₂ is an error in L of its own
+(uniform in ln L), which `placed` adds; the likelihood's covariance is without it.
+"""
+
+import math
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from deepwide.arrays import Floats
+from deepwide.errors import DeepwideError
+from deepwide.fit.curves import Curves, fit_curves, residual_table
+from deepwide.fit.fit import Fit, joined, rows, share_range, t95
+from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
+from deepwide.laws import Interval, TransitionLaw, transition_law
+from deepwide.quantities import show_count
+
+REACH = math.log(4)  # how far beyond the data a crossing is still called one
+SPAN = math.log(1000)  # how far limits of an interval are looked for
+PLACEMENT = 1 / math.sqrt(12)  # standard deviation of a uniform of length 1
+
+Status = Literal["bracketed", "extrapolated", "none"]
+Seen = Literal["seen", "not seen", "undecided"]
+
+
+class Pair(NamedTuple):
+    """Two depths: where the deeper starts to win, and whether both regimes show."""
+
+    shallow: int
+    deep: int
+    status: Status
+    size: float | None  # N*, None where there is none
+    low: float | None  # 95% limits; None: not limited by these data
+    high: float | None
+    verdict: Seen
+    words: str
+    vanished: float | None = None  # share of resamples without this crossing
+
+    @property
+    def depth(self) -> float:
+        """Halfway between the two on the scale of a bowl in ln depth."""
+        return math.sqrt(self.shallow * self.deep)
+
+
+class TransitionFit(Fit):
+    """Curves, crossings, and a and b of ln width = a + b·depth where there are crossings enough."""
+
+    kind: Literal["transition"] = "transition"
+    curves: Curves
+    pairs: tuple[Pair, ...]
+    used: tuple[int, ...] = ()  # which pairs the line goes through
+    placed: tuple[tuple[float, float], tuple[float, float]] | None = (
+        None  # covariance of a, b with the depths' own error
+    )
+    slope: float | None = None  # a slope that was assumed, not fitted
+
+    def law(self) -> TransitionLaw | None:
+        """The transition law of these runs, with its full error; None without crossings or with b ≤ 0."""
+        if not self.used:
+            return None
+        a = self["a"]
+        b = self["b"] if self.slope is None else self.slope
+        if not (0 < b < 5 and -20 < a < 20):
+            return None
+        assert self.placed is not None
+        (aa, ab), (ba, bb) = self.placed
+        depths = ", ".join(map(str, self.curves.depths))
+        slope = "" if self.slope is None else f"; slope {b:g} assumed"
+        return TransitionLaw(
+            name="fitted",
+            about="deeper stops paying here (fitted)",
+            details=f"crossings of depths {depths}{slope}",
+            citation=f"deepwide fit {self.source}",
+            status="fitted on your runs",
+            tested=f"{self.runs} runs",
+            fitted_block_params=self.params_range,
+            a=a,
+            b=b,
+            covariance=((aa, (ab + ba) / 2), ((ab + ba) / 2, bb)),
+        )
+
+    def predict(self, depth: int, params: float) -> Interval:
+        """The curve's loss at a size, with its 95% interval."""
+        return self.curves.loss(depth, params)[0]
+
+    def transition(self, depth: float) -> Interval:
+        """N at which networks of this depth are as deep as pays, 12·L·e^(2(a + b·L)), with its 95% interval."""
+        law = self.law()
+        if law is None or law.covariance is None:
+            raise DeepwideError("these runs give no transition law.")
+        (aa, ab), (_, bb) = law.covariance
+        middle = math.log(BLOCK_MATRICES * depth) + 2 * (law.a + law.b * depth)
+        error = 2 * t95(max(self.dof, 1)) * math.sqrt(max(0.0, aa + 2 * depth * ab + depth**2 * bb))
+        return Interval(*(math.exp(min(700.0, v)) for v in (middle, middle - error, middle + error)))
+
+    def verdict(self) -> tuple[Seen, str]:
+        """The two regimes of the paper: seen, not seen, or undecided from these runs."""
+        return _verdict(self.pairs)
+
+    def headline(self) -> list[str]:
+        """Each pair in a sentence, the line, the comparison with the paper's."""
+        lines = [pair.words for pair in self.pairs]
+        lines.append(f"Two regimes: {self.verdict()[0]}. {self.verdict()[1]}")
+        if not self.used:
+            return [*lines, "No law: a line needs two crossings (or --slope to assume one)."]
+        paper = transition_law()
+        a, b = self["a"], self["b"] if self.slope is None else self.slope
+        errors = self.standard_errors
+        fitted = f"b = {b:.4g} ± {errors['b']:.2g}" if self.slope is None else f"b = {b:.4g} assumed"
+        lines.append(
+            f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
+        )
+        if self.law() is None:
+            lines.append("The crossings do not move to larger widths with depth: these runs give no law for plan.")
+        return lines
+
+
+def fit_transition(
+    runs: Runs,
+    *,
+    counting: Counting = "block",
+    bootstrap: int = 1000,
+    seed: int = 0,
+    slope: float | None = None,
+    pairs: tuple[tuple[int, int], ...] = (),
+) -> TransitionFit:
+    """The paper's method on these runs; `pairs` adds pairs of depths that are not neighbours, `slope` assumes b."""
+    curves, regression, into = fit_curves(runs, counting)
+    runs = runs.select(np.isin(runs.depth, curves.depths))
+    neighbours = tuple(pairwise(curves.depths))
+    for shallow, deep in pairs:
+        curves.gradient(shallow, 1.0), curves.gradient(deep, 1.0)
+        if shallow >= deep:
+            raise DeepwideError(f"a pair is the shallower depth, then the deeper: {deep},{shallow}.")
+    found = [_pair(curves, *pair) for pair in dict.fromkeys((*neighbours, *pairs))]
+    draws = np.zeros((0, len(into)))
+    if bootstrap and regression.dof:
+        draws = regression.resample(bootstrap, seed) @ into.T
+    roots = np.array([[_root(curves, theta, pair) for pair in found] for theta in draws]).reshape(-1, len(found))
+    found = [
+        pair._replace(vanished=float(np.mean(np.isnan(roots[:, i])))) if pair.size and len(roots) else pair
+        for i, pair in enumerate(found)
+    ]
+    warnings = [*_warnings(found, curves, regression.leverage, runs)]
+    usable = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status == "bracketed"]
+    if slope is None and len(usable) < 2:
+        more = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status != "none"]
+        if len(more) >= 2:
+            usable = more
+            warnings.append("the line uses a crossing that lies outside the data: treat a and b as a guess")
+    if len(usable) < (2 if slope is None else 1):
+        usable = []
+    line = _Line.through(curves, [found[i] for i in usable], slope) if usable else None
+    if line is not None and regression.dof:
+        warnings += _hangs_on_one(runs, counting, slope, line)
+    resamples: Floats = np.zeros((0, 0))
+    if line is not None:
+        whole = roots[:, usable][~np.isnan(roots[:, usable]).any(axis=1)]
+        resamples = np.array([line.again(each) for each in whole]).reshape(len(whole), len(line.names))
+    return TransitionFit(
+        source=runs.source,
+        runs=len(runs),
+        diverged=int(runs.diverged.sum()),
+        counting=counting,
+        names=line.names if line else (),
+        values=tuple(map(float, line.values)) if line else (),
+        covariance=rows(line.covariance) if line else (),
+        dof=regression.dof,
+        resamples=rows(resamples) if line else (),
+        residuals=residual_table(runs, regression, counting),
+        noise=curves.noise,
+        params_range=(float(runs.size(counting).min()), float(runs.size(counting).max())),
+        depth_range=(float(min(curves.depths)), float(max(curves.depths))),
+        embedding_share=share_range(runs.embedding_share),
+        notes=runs.notes,
+        warnings=tuple(warnings),
+        curves=curves,
+        pairs=tuple(found),
+        used=tuple(usable),
+        placed=line.placed if line else None,
+        slope=slope,
+    )
+
+
+def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
+    low, high = curves.common(shallow, deep)
+    names = f"{shallow} and {deep} layers"
+    if low >= high:
+        return Pair(shallow, deep, "none", None, None, None, "undecided", f"{names}: no sizes in common.")
+    bare = Pair(shallow, deep, "none", None, None, None, "undecided", "")
+    log_root = _root(curves, np.array(curves.theta), bare)
+    sizes = np.array(sorted({s for d in (shallow, deep) for s in curves.sizes[curves.depths.index(d)]}))
+    sizes = sizes[(sizes >= low * 0.999) & (sizes <= high * 1.001)]
+    delta, error = curves.difference(shallow, deep, sizes)
+    sure = _sure(len(sizes), curves.dof) * error  # for all these sizes together
+    shallow_wins, deep_wins = delta < -sure, delta > sure
+    verdict: Seen
+    if not curves.dof:
+        verdict, regime = "undecided", "without repeated sizes or seeds there is no error to judge by"
+    elif shallow_wins.any() and deep_wins.any() and sizes[shallow_wins].min() < sizes[deep_wins].max():
+        verdict = "seen"
+        regime = f"the shallower surely wins at {_at(sizes[shallow_wins])}, the deeper at {_at(sizes[deep_wins])}"
+    elif deep_wins.all() or shallow_wins.all():
+        verdict, regime = "not seen", f"the {'deeper' if deep_wins.all() else 'shallower'} wins at every size"
+    else:
+        verdict, regime = "undecided", "the gap is within its error at one end or both"
+    if math.isnan(log_root):
+        who = (
+            "deeper" if delta[-1] > 0 and delta[0] > 0 else "shallower" if delta[-1] < 0 else "shallower, once larger,"
+        )
+        return bare._replace(
+            verdict=verdict,
+            words=f"{names}: no crossing; the {who} has the lower loss over the sizes trained ({regime}).",
+        )
+    size = math.exp(log_root)
+    left, right = _limits(curves, shallow, deep, log_root)
+    status: Status = "bracketed" if low <= size <= high else "extrapolated"
+    limits = f"{show_count(round(left)) if left else '…'} to {show_count(round(right)) if right else '…'}"
+    words = f"{names}: the deeper wins from {show_count(round(size))} on ({limits}), {status}; {regime}."
+    return Pair(shallow, deep, status, size, left, right, verdict, words)
+
+
+def _root(curves: Curves, theta: Floats, pair: Pair) -> float:
+    """ln N at which the deeper starts to win: δ rises through 0, in the data or not far outside; NaN without one."""
+    i, j = (3 * curves.depths.index(depth) for depth in (pair.shallow, pair.deep))
+    c, b, a = theta[i : i + 3] - theta[j : j + 3]
+    low, high = (math.log(size / curves.centre) for size in curves.common(pair.shallow, pair.deep))
+    if abs(a) * (high - low) ** 2 < 1e-12 * (abs(b) * (high - low) + abs(c)):
+        roots = [-c / b] if b else []
+    else:
+        square = b * b - 4 * a * c
+        roots = [] if square < 0 else [(-b - math.sqrt(square)) / (2 * a), (-b + math.sqrt(square)) / (2 * a)]
+    rising = [x for x in roots if b + 2 * a * x > 0 and low - REACH <= x <= high + REACH]
+    if not rising:
+        return math.nan
+    return float(math.log(curves.centre) + min(rising, key=lambda x: max(low - x, x - high, 0.0)))
+
+
+def _limits(curves: Curves, shallow: int, deep: int, log_root: float) -> tuple[float | None, float | None]:
+    """Sizes around the root at which δ = 0 is not refused at 95% (Fieller 1954); None: not limited by the data."""
+    if not curves.dof:
+        return None, None
+    steps = np.linspace(0, SPAN, 4001)
+    found: list[float | None] = []
+    for sign in (-1, 1):
+        delta, error = curves.difference(shallow, deep, np.exp(log_root + sign * steps))
+        outside = np.flatnonzero(np.abs(delta) > t95(curves.dof) * error)
+        found.append(math.exp(log_root + sign * float(steps[outside[0]])) if outside.size else None)
+    return found[0], found[1]
+
+
+def _sure(number: int, dof: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(dof, 1 - 0.025 / number)) if dof else math.inf
+
+
+def _at(sizes: Floats) -> str:
+    ends = dict.fromkeys(show_count(round(float(s))) for s in (sizes.min(), sizes.max()))
+    return " to ".join(ends)
+
+
+class _Line(NamedTuple):
+    """ln d = a + b·L through crossings."""
+
+    names: tuple[str, ...]
+    values: Floats
+    covariance: Floats
+    placed: tuple[tuple[float, float], tuple[float, float]]
+    depths: Floats
+    weights: Floats
+    slope: float | None
+
+    @classmethod
+    def through(cls, curves: Curves, pairs: list[Pair], slope: float | None) -> "_Line":
+        L = np.array([pair.depth for pair in pairs])
+        log_size = np.log([pair.size or math.nan for pair in pairs])
+        J = []
+        for pair, x in zip(pairs, log_size, strict=True):
+            g = (curves.gradient(pair.shallow, math.exp(x)) - curves.gradient(pair.deep, math.exp(x)))[0]
+            i, j = (3 * curves.depths.index(depth) for depth in (pair.shallow, pair.deep))
+            theta = np.array(curves.theta)
+            _, b, a = theta[i : i + 3] - theta[j : j + 3]
+            J.append(-g / (b + 2 * a * (x - math.log(curves.centre))))
+        C = np.array(J) @ np.array(curves.covariance) @ np.array(J).T / 4  # of ln d at given L
+        free = slope is None
+        D = np.column_stack([np.ones_like(L), L]) if free else np.ones((len(L), 1))
+        tau = np.array([PLACEMENT * math.log(pair.deep / pair.shallow) for pair in pairs])
+        b = 0.05 if slope is None else slope
+        weights = values = np.zeros(0)
+        for _ in range(50):  # the error in L counts by the slope, which it helps to find
+            E = np.diag(((0.5 + b * L) * tau) ** 2)
+            W = np.linalg.inv(C + E + 1e-18 * np.eye(len(L)))
+            weights = np.linalg.solve(D.T @ W @ D, D.T @ W)
+            values = weights @ cls._targets(log_size, L, slope)
+            if not free or abs(values[1] - b) < 1e-12:
+                break
+            b = float(values[1])
+        placed = np.zeros((2, 2))
+        placed[: len(values), : len(values)] = weights @ (C + E) @ weights.T
+        names = ("a", "b") if free else ("a",)
+        (aa, ab), (_, bb) = placed.tolist()
+        return cls(names, values, weights @ C @ weights.T, ((aa, ab), (ab, bb)), L, weights, slope)
+
+    @staticmethod
+    def _targets(log_size: Floats, L: Floats, slope: float | None) -> Floats:
+        return np.asarray((log_size - np.log(BLOCK_MATRICES * L)) / 2 - (0.0 if slope is None else slope * L))
+
+    def again(self, log_size: Floats) -> Floats:
+        """The same line through other crossings of the same pairs."""
+        return np.asarray(self.weights @ self._targets(log_size, self.depths, self.slope))
+
+
+def _verdict(pairs: tuple[Pair, ...] | list[Pair]) -> tuple[Seen, str]:
+    seen = [pair for pair in pairs if pair.verdict == "seen"]
+    if not seen:
+        if all(pair.verdict == "not seen" for pair in pairs):
+            return "not seen", "For every pair one depth wins at all sizes."
+        return "undecided", "For no pair do both the shallower and the deeper surely win somewhere."
+    names = joined([f"{pair.shallow}/{pair.deep}" for pair in seen])
+    ordered = sorted((pair for pair in pairs if pair.size), key=lambda pair: pair.depth)
+    moving = [
+        f"the crossing of {q.shallow}/{q.deep} {_moves(p, q)} that of {p.shallow}/{p.deep}"
+        for p, q in pairwise(ordered)
+    ]
+    return "seen", f"Both show for {names}" + (f"; {joined(moving)}." if moving else ".")
+
+
+def _moves(first: Pair, second: Pair) -> str:
+    assert first.size is not None
+    assert second.size is not None
+    if second.low and first.high and second.low > first.high:
+        return "lies at larger sizes than"
+    if second.high and first.low and second.high < first.low:
+        return "lies at smaller sizes than"
+    return "cannot be told apart from"
+
+
+def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs) -> list[str]:
+    said = []
+    for pair in pairs:
+        if pair.status == "extrapolated":
+            said.append(f"the crossing of {pair.shallow} and {pair.deep} layers lies outside the sizes trained")
+        if pair.vanished and pair.vanished > 0.05:
+            said.append(
+                f"{pair.vanished:.0%} of the resamples have no crossing of {pair.shallow} and {pair.deep} layers"
+            )
+    if curves.dof < 3:
+        said.append(f"only {curves.dof} cells more than parameters: errors mean little; train more sizes or seeds")
+    decided = np.flatnonzero(leverage > 0.95)
+    if decided.size:
+        row = decided[0]
+        said.append(
+            f"{len(set(runs.cells[decided].tolist()))} cells decide their own fit (leverage above 0.95), first depth "
+            f"{runs.depth[row]:g} at {show_count(round(float(runs.size()[row])))}"
+        )
+    share = share_range(runs.embedding_share)
+    if share is not None and share[1] > 0.5:
+        said.append(f"up to {share[1]:.0%} of the parameters are embeddings: at the small end they are the confound")
+    return said
+
+
+def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, line: _Line) -> list[str]:
+    """Leave each cell out: does a crossing vanish, or b move by more than its own error?"""
+    errors = np.sqrt(np.diag(np.array(line.placed))[: len(line.values)])
+    cells = runs.cells
+    said = []
+    for cell in np.unique(cells):
+        left = runs.select(cells != cell)
+        first = int(np.flatnonzero(cells == cell)[0])
+        what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
+        try:
+            again = _line_alone(left, counting, slope)
+        except DeepwideError:
+            again = None
+        if again is None or len(again) != len(line.values):
+            said.append(f"without the cell of {what} there is no law")
+        elif np.any(np.abs(again - line.values) > 1.96 * errors):
+            said.append(f"without the cell of {what} the law moves by more than its error")
+    return said
+
+
+def _line_alone(runs: Runs, counting: Counting, slope: float | None) -> Floats | None:
+    """a and b without their errors, None where crossings in the data do not give a line."""
+    curves, _, _ = fit_curves(runs, counting)
+    usable = []
+    for shallow, deep in pairwise(curves.depths):
+        pair = Pair(shallow, deep, "none", None, None, None, "undecided", "")
+        low, high = curves.common(shallow, deep)
+        size = math.exp(_root(curves, np.array(curves.theta), pair)) if low < high else math.nan
+        if low <= size <= high:
+            usable.append(pair._replace(size=size))
+    return _Line.through(curves, usable, slope).values if len(usable) >= (2 if slope is None else 1) else None
