@@ -73,8 +73,15 @@ def _root(
 
 
 # A module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
-MODULES = ("planner", "separation", "train", "sweep", "tour")
-HOME = {"plan": "planner", "audit": "planner", "count": "planner", "bounds": "separation", "rank": "separation"}
+MODULES = ("planner", "separation", "train", "sweep", "fit", "tour")
+HOME = {
+    "plan": "planner",
+    "audit": "planner",
+    "count": "planner",
+    "bounds": "separation",
+    "rank": "separation",
+    "fit": "fit",
+}
 
 
 def load(verb: str | None) -> None:

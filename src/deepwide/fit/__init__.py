@@ -1,5 +1,40 @@
-"""From runs to a law."""
+"""From runs to a law: transition, ridge and surface fits, each an object with errors, text and JSON."""
 
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from deepwide.errors import DeepwideError
+from deepwide.fit.fit import Fit, Residual, read_document
+from deepwide.fit.ridge import RidgeFit, fit_ridge
 from deepwide.fit.runs import Counting, Runs, read_runs
+from deepwide.fit.transition import Pair, TransitionFit, fit_transition
 
-__all__ = ["Counting", "Runs", "read_runs"]
+AnyFit = Annotated[TransitionFit | RidgeFit, Field(discriminator="kind")]
+
+
+def load_fit(path: str | Path) -> Fit:
+    """A fit that `Fit.save` (or `deepwide fit --out`) wrote."""
+    try:
+        fit: Fit = TypeAdapter(AnyFit).validate_python(read_document(path))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "fit"
+        raise DeepwideError(f"{path} is not a fit deepwide can read: {where}: {first['msg'][:160]}.") from None
+    return fit
+
+
+__all__ = [
+    "Counting",
+    "Fit",
+    "Pair",
+    "Residual",
+    "RidgeFit",
+    "Runs",
+    "TransitionFit",
+    "fit_ridge",
+    "fit_transition",
+    "load_fit",
+    "read_runs",
+]

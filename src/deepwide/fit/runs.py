@@ -154,10 +154,18 @@ class Runs:
         return made
 
 
-def read_runs(paths: str | Path | Iterable[str | Path], columns: Mapping[str, str] | None = None) -> Runs:
+def read_runs(
+    paths: str | Path | Iterable[str | Path],
+    columns: Mapping[str, str] | None = None,
+    *,
+    where: Mapping[str, float] | None = None,
+    embedding_rows: float | None = None,
+) -> Runs:
     """The runs in sweep folders, run folders or tables (.csv, .jsonl, .parquet); `columns` maps our names to theirs.
 
-    Where a shape was trained at several learning rates, its best one is kept, by the mean over its seeds.
+    `where` keeps, of each shape, the row nearest to a value and within 1% of it (tokens=1e11: learning curves cut at
+    one length). `embedding_rows` gives block parameters to a table of totals: rows·width less. Where a shape was
+    trained at several learning rates, its best one is kept, by the mean over its seeds.
     """
     sources = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     if not sources:
@@ -171,13 +179,18 @@ def read_runs(paths: str | Path | Iterable[str | Path], columns: Mapping[str, st
             rows += _from_table(source, columns or {}, notes)
         else:
             raise DeepwideError(f"there is no folder or table {source}.")
+    for name, value in (where or {}).items():
+        rows = _nearest(rows, name, value)
+    if embedding_rows is not None:
+        rows = [_less_embeddings(row, embedding_rows) for row in rows]
+        notes.append(f"block parameters are the total less {embedding_rows:g}·width")
     kept = _ended(_best_rates(rows, notes), notes)
     names = [name for name in COLUMNS if name not in ("lr", "status") and any(name in row for row in kept)]
     made: dict[str, list[float]] = {name: [row.get(name, math.nan) for row in kept] for name in names}
     if "loss" not in made:
         made["loss"] = [math.nan] * len(kept)
-    where = ", ".join(str(source) for source in sources)
-    return Runs.of(**made, diverged=[row["diverged"] for row in kept], source=where, notes=notes)
+    named = ", ".join(str(source) for source in sources)
+    return Runs.of(**made, diverged=[row["diverged"] for row in kept], source=named, notes=notes)
 
 
 def _from_folder(folder: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
@@ -285,6 +298,26 @@ def _number(value: Any, where: str) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise DeepwideError(f"{where}: {quoted(value)} is not a number.") from None
+
+
+def _nearest(rows: list[dict[str, Any]], name: str, value: float) -> list[dict[str, Any]]:
+    if name not in COLUMNS or name == "status":
+        raise DeepwideError(f"there is no column '{name}' to choose by: {did_you_mean(name, COLUMNS)}")
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        distance = abs(row.get(name, math.inf) - value)
+        key = tuple(row.get(other) for other in COLUMNS if other not in (name, "tokens", "train_flops", "loss"))
+        if distance <= 0.01 * abs(value) and distance < abs(found.get(key, {}).get(name, math.inf) - value):
+            found[key] = row
+    if not found:
+        raise DeepwideError(f"no run has {name} within 1% of {value:g}.")
+    return list(found.values())
+
+
+def _less_embeddings(row: dict[str, Any], embedding_rows: float) -> dict[str, Any]:
+    if not {"total_params", "width"} <= row.keys():
+        raise DeepwideError("embedding_rows needs the columns 'total_params' and 'width' in every row.")
+    return row | {"block_params": row["total_params"] - embedding_rows * row["width"]}
 
 
 def _best_rates(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ Legend: N block parameters, L depth, d width, V vocabulary. Sizes may be numbers
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -105,6 +105,17 @@ class Law(BaseModel):
         )
 
 
+Errant = TypeVar("Errant", "TransitionLaw", "RidgeLaw")
+
+
+def _checked(law: Errant) -> Errant:
+    if law.covariance is not None:
+        (aa, ab), (ba, bb) = law.covariance
+        if aa < 0 or bb < 0 or ab != ba or ab * ab > aa * bb * (1 + 1e-9):
+            raise ValueError("covariance must be symmetric and positive")
+    return law
+
+
 class TransitionLaw(Law):
     """ln d = a + b·L with N = 12·L·d², as Levine et al. 2021 fitted it."""
 
@@ -115,11 +126,7 @@ class TransitionLaw(Law):
 
     @model_validator(mode="after")
     def _covariance_is_one(self) -> "TransitionLaw":
-        if self.covariance is not None:
-            (aa, ab), (ba, bb) = self.covariance
-            if aa < 0 or bb < 0 or ab != ba or ab * ab > aa * bb * (1 + 1e-9):
-                raise ValueError("covariance must be symmetric and positive")
-        return self
+        return _checked(self)
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """Solve ln L + 2bL = ln(N/12) − 2a by Newton in u = ln L, with the error of a and b carried over."""
@@ -144,6 +151,37 @@ class TransitionLaw(Law):
     def width(self, depth: ArrayLike) -> Floats:
         """The transition width of a depth, e^(a + b·L)."""
         return np.exp(self.a + self.b * np.atleast_1d(np.asarray(depth, dtype=float)))
+
+
+class RidgeLaw(Law):
+    """A transition law's depth times a fitted factor, which may drift: L = L₀(N)·e^(shift + drift·ln(N/centre)).
+
+    `covariance` is of shift and drift.
+    """
+
+    kind: Literal["ridge"] = "ridge"
+    base_a: float = Field(gt=-20, lt=20)
+    base_b: float = Field(gt=0, lt=5)
+    shift: float = Field(gt=-20, lt=20)
+    drift: float = Field(default=0.0, gt=-1, lt=1)
+    centre_params: float = Field(gt=0)
+    covariance: tuple[tuple[float, float], tuple[float, float]] | None = None
+
+    @model_validator(mode="after")
+    def _covariance_is_one(self) -> "RidgeLaw":
+        return _checked(self)
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """The base law's depth, shifted; the interval is symmetric in ln depth."""
+        N = np.atleast_1d(np.asarray(block_params, dtype=float))
+        far = np.log(N / self.centre_params)
+        L = TransitionLaw(name="base", a=self.base_a, b=self.base_b).depth(N).value
+        L = L * np.exp(self.shift + self.drift * far)
+        if self.covariance is None:
+            return DepthCurve.exact(L)
+        (ss, sd), (_, dd) = self.covariance
+        error = Z95 * np.sqrt(np.maximum(ss + 2 * far * sd + far**2 * dd, 0.0))
+        return DepthCurve(L, L * np.exp(-error), L * np.exp(error))
 
 
 class SurfaceLaw(Law):
@@ -278,6 +316,6 @@ class VocabularyLaw(_NoDepth):
 
 
 AnyLaw = Annotated[
-    TransitionLaw | SurfaceLaw | AspectLaw | PowerLaw | IndifferentLaw | CeilingLaw | VocabularyLaw,
+    TransitionLaw | RidgeLaw | SurfaceLaw | AspectLaw | PowerLaw | IndifferentLaw | CeilingLaw | VocabularyLaw,
     Field(discriminator="kind"),
 ]

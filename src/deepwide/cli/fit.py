@@ -1,0 +1,135 @@
+"""`deepwide fit`: from runs to a law."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepwide.cli.app import Json, app, console, print_json
+from deepwide.errors import DeepwideError, did_you_mean
+
+if TYPE_CHECKING:
+    from deepwide.fit import Fit, Runs
+
+KINDS = ("transition", "ridge", "surface")
+PICTURES = ("curves", "map", "residuals", "resamples")
+
+
+@app.command(epilog="Example: deepwide fit runs/depth-width-cpu --law law.json --plot curves.svg")
+def fit(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or tables: .csv, .jsonl, .parquet.")],
+    kind: Annotated[
+        str,
+        typer.Option(help="transition (crossings of depths), ridge (best depth at a size) or surface (loss in all)."),
+    ] = "transition",
+    column: Annotated[
+        list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help="Keep the rows nearest to a value: tokens=100B.")] = None,
+    embedding_rows: Annotated[
+        str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
+    ] = None,
+    count: Annotated[str, typer.Option(help="Size by block or total parameters.")] = "block",
+    pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
+    slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
+    base: Annotated[str, typer.Option(help="ridge: the law that depths are measured from.")] = "levine",
+    embeddings: Annotated[bool, typer.Option("--embeddings", help="ridge: a term for the embeddings' share.")] = False,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="ridge: let the best depth move against the base law.")
+    ] = False,
+    terms: Annotated[
+        str, typer.Option(help="surface: tokens (E + A/N^α + B/D^β) or shape (width and depth as well).")
+    ] = "tokens",
+    bootstrap: Annotated[int, typer.Option(min=0, max=100_000, help="Resamples.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resamples.")] = 0,
+    law: Annotated[Path | None, typer.Option(help="Save the law for: deepwide plan --law FILE.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the whole fit as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw: a .svg, .png or .html file.")] = None,
+    picture: Annotated[
+        str | None, typer.Option(help="Which: curves (transition), map, residuals or resamples.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Fit a law to runs: where deeper starts to win, the best depth, or the loss; with errors and warnings."""
+    from deepwide.figures import check_suffix, save_chart
+    from deepwide.fit import fit_ridge, fit_transition
+    from deepwide.laws import save_law
+
+    if kind not in KINDS:
+        raise DeepwideError(f"no kind of fit '{kind[:40]}': {did_you_mean(kind, KINDS)}")
+    chosen = picture or ("curves" if kind == "transition" else "residuals")
+    if chosen not in PICTURES:
+        raise DeepwideError(f"no picture '{chosen[:40]}': {did_you_mean(chosen, PICTURES)}")
+    if chosen == "curves" and kind != "transition":
+        raise DeepwideError("curves are drawn of a transition fit: use --picture map, residuals or resamples.")
+    if count not in ("block", "total"):
+        raise DeepwideError(f"--count is block or total, not '{count[:40]}'.")
+    if plot:
+        check_suffix(plot)
+    table = _read(runs, column, where, embedding_rows)
+    common: dict[str, Any] = {"counting": count, "bootstrap": bootstrap, "seed": seed}
+    made: Fit
+    if kind == "transition":
+        made = fit_transition(table, slope=slope, pairs=tuple(_depths(text) for text in pair or []), **common)
+    elif kind == "ridge":
+        made = fit_ridge(table, base=base, embeddings=embeddings, drift=drift, **common)
+    else:
+        raise NotImplementedError(terms)
+    found = made.law()
+    if law is not None:
+        if found is None:
+            raise DeepwideError(f"these runs give no law to save: {made.headline()[-1]}")
+        save_law(found, law)
+    if out is not None:
+        made.save(out)
+    if plot is not None:
+        from deepwide.figures.fitted import PICTURES as DRAW
+
+        save_chart(DRAW[chosen](made), plot)
+    if json:
+        skipped = {"resamples", "residuals"}
+        print_json(
+            made.model_dump(mode="json", exclude=skipped)
+            | {
+                "intervals": {
+                    "likelihood": {name: [i.low, i.high] for name, i in made.intervals().items()},
+                    "bootstrap": {name: [i.low, i.high] for name, i in made.intervals("bootstrap").items()},
+                },
+                "headline": made.headline(),
+                "law": found.model_dump(mode="json") if found else None,
+            }
+        )
+        return
+    console().print(made.summary(), markup=False, soft_wrap=True)
+    for what, path in (("law", law), ("fit", out), ("picture", plot)):
+        if path is not None:
+            console().print(f"{what:<8}{path}", markup=False, soft_wrap=True)
+    if law is not None:
+        console().print(f"Use it: deepwide plan 100M --law {law}", markup=False, soft_wrap=True)
+
+
+def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, embedding_rows: str | None) -> "Runs":
+    from deepwide.fit import read_runs
+    from deepwide.quantities import parse_count
+
+    columns = _pairs(column, "--column", "loss=val_loss")
+    chosen = {name: float(parse_count(value)) for name, value in _pairs(where, "--where", "tokens=100B").items()}
+    rows = float(parse_count(embedding_rows)) if embedding_rows else None
+    return read_runs(runs, columns, where=chosen, embedding_rows=rows)
+
+
+def _pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+    made = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise DeepwideError(f"{option} '{text[:60]}' is not name=value: write for example {option} {example}.")
+        made[name.strip()] = value.strip()
+    return made
+
+
+def _depths(text: str) -> tuple[int, int]:
+    first, comma, second = text.partition(",")
+    if not (comma and first.strip().isdigit() and second.strip().isdigit()):
+        raise DeepwideError(f"--pair '{text[:40]}' is not two depths: write --pair 2,8.")
+    return int(first), int(second)

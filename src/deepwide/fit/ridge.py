@@ -1,0 +1,222 @@
+"""The best depth as a function of size: a bowl in ln depth about a law, at equal size.
+
+    ln loss = c + s·σ + s₂·σ² [+ e·ln(total/block)] [+ t·θ + t₂·θ²] + b₁·x + b₂·x² [+ b₃·σ·x]
+
+σ = ln(N / centre), θ = ln(tokens / centre), x = ln(depth / law's depth at N). Its minimum is at x* = −(b₁ + b₃σ)/2b₂,
+and a depth f times the best one costs b₂·ln²f of ln loss. The square brackets are optional terms.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from deepwide.arrays import Floats
+from deepwide.errors import DeepwideError
+from deepwide.fit.curves import residual_table
+from deepwide.fit.fit import Fit, rows, share_range, t95
+from deepwide.fit.regression import Regression, regress, seed_columns
+from deepwide.fit.runs import Counting, Runs
+from deepwide.laws import Interval, RidgeLaw, TransitionLaw, find_law
+from deepwide.quantities import show_count
+
+SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
+
+
+class RidgeFit(Fit):
+    """The regression, and the bowl's minimum as a factor on the base law's depth."""
+
+    kind: Literal["ridge"] = "ridge"
+    base: TransitionLaw
+    centre: float
+    centre_tokens: float | None
+    x_range: tuple[float, float]
+    minimum: Interval | None  # depth / base law's depth at the centre's size; None: no bowl
+
+    def law(self) -> RidgeLaw | None:
+        """The base law's depth times the fitted factor; None where the data show no bowl."""
+        if self.minimum is None:
+            return None
+        shift, error = self._at_minimum()
+        return RidgeLaw(
+            name="fitted",
+            about="least loss at equal size (fitted)",
+            details=f"{math.exp(shift):.2f} times the depth of the law '{self.base.name}'",
+            citation=f"deepwide fit {self.source}",
+            status="fitted on your runs",
+            tested=f"{self.runs} runs",
+            fitted_block_params=self.params_range if self.counting == "block" else None,
+            base_a=self.base.a,
+            base_b=self.base.b,
+            shift=shift,
+            drift=-self["drift"] / (2 * self["b2"]) if "drift" in self.names else 0.0,
+            centre_params=self.centre,
+            covariance=rows(error),
+        )
+
+    def _at_minimum(self) -> tuple[float, Floats]:
+        """x* at the centre and the covariance of x* and its drift, by the delta method."""
+        b1, b2 = self["b1"], self["b2"]
+        b3 = self["drift"] if "drift" in self.names else 0.0
+        J = np.zeros((2, len(self.names)))
+        i1, i2 = self.names.index("b1"), self.names.index("b2")
+        J[0, i1], J[0, i2] = -1 / (2 * b2), b1 / (2 * b2**2)
+        if "drift" in self.names:
+            i3 = self.names.index("drift")
+            J[1, i3], J[1, i2] = -1 / (2 * b2), b3 / (2 * b2**2)
+        return -b1 / (2 * b2), J @ np.array(self.covariance) @ J.T
+
+    def cost(self, factor: float) -> Interval:
+        """Extra loss, in percent, of a depth that is `factor` times the best one at equal size."""
+        if not factor > 0:
+            raise DeepwideError(f"a factor of depth must be above 0, not {factor:g}.")
+        curve = self.interval("b2")
+        limits = (curve.value, curve.low, curve.high)
+        values = [None if b is None else 100 * math.expm1(b * math.log(factor) ** 2) for b in limits]
+        assert values[0] is not None
+        return Interval(values[0], values[1], values[2])
+
+    def predict(self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None) -> float:
+        """The regression's loss."""
+        x = np.log([depth / float(self.base.depth(params).value[0])])
+        s = np.log([params / self.centre])
+        t = None if self.centre_tokens is None else np.log([(tokens or self.centre_tokens) / self.centre_tokens])
+        if "embeddings" in self.names and total is None:
+            raise DeepwideError("this fit has a term for embeddings: give the total number of parameters too.")
+        e = np.log([total / params]) if total is not None and "embeddings" in self.names else None
+        columns = _columns(s, x, t, e, "drift" in self.names)
+        return math.exp(sum(self[name] * float(column[0]) for name, column in columns.items()))
+
+    def headline(self) -> list[str]:
+        """Where the bowl is and what missing it costs."""
+        if self.minimum is None:
+            return [
+                "No bowl: at equal size these runs do not show a best depth "
+                f"(curvature {self['b2']:.3g} ± {self.standard_errors['b2']:.2g})."
+            ]
+        low, high = (f"{v:.2f}" if v is not None else "…" for v in (self.minimum.low, self.minimum.high))
+        lines = [
+            f"Least loss at {self.minimum.value:.2f} times the depth of the law '{self.base.name}' ({low} to {high})."
+        ]
+        for factor in (2, 4):
+            cost = self.cost(factor)
+            limits = "" if cost.low is None else f" ({cost.low:.2f} to {cost.high:.2f})"
+            lines.append(f"A depth off by a factor {factor} costs {cost.value:.2f}% of loss{limits}.")
+        return lines
+
+
+def fit_ridge(
+    runs: Runs,
+    *,
+    base: str | TransitionLaw = "levine",
+    counting: Counting = "block",
+    embeddings: bool = False,
+    drift: bool = False,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> RidgeFit:
+    """The bowl about a transition law; `embeddings` adds their share as a term, `drift` lets the minimum move."""
+    law = find_law(base)
+    if not isinstance(law, TransitionLaw):
+        raise DeepwideError(f"a ridge is measured from a transition law, and '{law.name}' is none: use levine.")
+    runs.need("depth")
+    block = runs.block_params if counting == "total" and not np.isnan(runs.block_params).any() else runs.size(counting)
+    size = runs.size(counting)
+    x = np.log(runs.depth / law.depth(block).value)
+    centre = float(np.exp(np.mean(np.log(size))))
+    lengths = np.unique(runs.tokens[~np.isnan(runs.tokens)])
+    centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if lengths.size > 1 else None
+    t = None if centre_tokens is None else np.log(runs.tokens / centre_tokens)
+    if embeddings:
+        runs.need("total_params", "block_params")
+    e = np.log(runs.total_params / runs.block_params) if embeddings else None
+    columns = _columns(np.log(size / centre), x, t, e, drift)
+    seeds = seed_columns(runs.seed)
+    X = np.column_stack([*columns.values(), seeds])
+    y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
+    made = regress(X, y, runs.cells, runs.diverged, nuisance=seeds.shape[1])
+    k = len(columns)
+    covariance = np.nan_to_num(made.covariance[:k, :k])
+    draws = made.resample(bootstrap, seed)[:, :k] if bootstrap and made.dof else np.zeros((0, k))
+    names = tuple(columns)
+    b1, b2 = (float(made.theta[names.index(name)]) for name in ("b1", "b2"))
+    x_range = (float(x.min()), float(x.max()))
+    minimum = _minimum(b1, b2, covariance[np.ix_(*[[names.index("b1"), names.index("b2")]] * 2)], made.dof)
+    return RidgeFit(
+        source=runs.source,
+        runs=len(runs),
+        diverged=int(runs.diverged.sum()),
+        counting=counting,
+        names=names,
+        values=tuple(map(float, made.theta[:k])),
+        covariance=rows(covariance),
+        dof=made.dof,
+        resamples=rows(draws),
+        residuals=residual_table(runs, made, counting),
+        noise=0.0 if math.isnan(made.noise) else made.noise,
+        params_range=(float(size.min()), float(size.max())),
+        depth_range=(float(runs.depth.min()), float(runs.depth.max())),
+        embedding_share=share_range(runs.embedding_share),
+        notes=runs.notes,
+        warnings=tuple(_warnings(minimum, x_range, made, names, runs, counting)),
+        base=law,
+        centre=centre,
+        centre_tokens=centre_tokens,
+        x_range=x_range,
+        minimum=minimum,
+    )
+
+
+def _columns(s: Floats, x: Floats, t: Floats | None, e: Floats | None, drift: bool) -> dict[str, Floats]:
+    made = {"intercept": np.ones_like(s), "size": s, "size2": s**2}
+    if e is not None:
+        made["embeddings"] = e
+    if t is not None:
+        made |= {"tokens": t, "tokens2": t**2}
+    made |= {"b1": x, "b2": x**2}
+    return made | ({"drift": s * x} if drift else {})
+
+
+def _minimum(b1: float, b2: float, covariance: Floats, dof: int) -> Interval | None:
+    """e^x* with the x at which a slope of zero is not refused (Fieller 1954); None unless b₂ is surely above 0."""
+    if not dof or b2 <= t95(dof) * math.sqrt(max(0.0, float(covariance[1, 1]))):
+        return None
+    best = -b1 / (2 * b2)
+    steps = np.linspace(0, SPAN, 4001)
+    limits: list[float | None] = []
+    for sign in (-1, 1):
+        z = best + sign * steps
+        slope = b1 + 2 * b2 * z
+        error = np.sqrt(covariance[0, 0] + 4 * z * covariance[0, 1] + 4 * z**2 * covariance[1, 1])
+        outside = np.flatnonzero(np.abs(slope) > t95(dof) * error)
+        limits.append(math.exp(z[outside[0]]) if outside.size else None)
+    return Interval(math.exp(best), limits[0], limits[1])
+
+
+def _warnings(
+    minimum: Interval | None, x_range: tuple[float, float], made: Regression, names: tuple[str, ...],
+    runs: Runs, counting: Counting,
+) -> list[str]:  # fmt: skip
+    said = []
+    if made.dof < 3:
+        said.append(f"only {made.dof} cells more than parameters: errors mean little; train more shapes")
+    if minimum is not None and not x_range[0] <= math.log(minimum.value) <= x_range[1]:
+        said.append("the minimum lies outside the depths trained")
+    if minimum is None or not made.dof:
+        return said
+    i1, i2 = names.index("b1"), names.index("b2")
+    for cell in np.unique(made.cells):
+        left = made.cells != cell
+        try:
+            theta = regress(made.X[left], made.y[left], made.cells[left], made.censored[left]).theta
+        except DeepwideError:
+            theta = None
+        first = int(np.flatnonzero(~left)[0])
+        what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
+        if theta is None or theta[i2] <= 0:
+            said.append(f"without the cell of {what} there is no bowl")
+        else:
+            again = math.exp(-theta[i1] / (2 * theta[i2]))
+            if (minimum.low and again < minimum.low) or (minimum.high and again > minimum.high):
+                said.append(f"without the cell of {what} the minimum moves to {again:.2f}, beyond its interval")
+    return said
