@@ -19,6 +19,8 @@ COLOURS = {
     "too shallow": "#2471a3",
     "plan": "#1c1c1c",
     "other depths": "#b9770e",
+    "best of its size": "#1c1c1c",
+    "run": "#d5a55b",
     "public": "#8e8e8e",
 }
 LAW_COLOURS = {"levine": "#d35400", "gemstones": "#7d3c98", "nanochat": "#117a65", "depth-delusion": "#b7950b"}

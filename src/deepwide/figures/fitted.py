@@ -44,7 +44,7 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
               title=f"{'block' if fit.counting == 'block' else 'all'} parameters")  # fmt: skip
     loss = alt.Y("loss:Q", scale=y, title="loss (nats)", axis=alt.Axis(tickCount=8, format=".3~f"))
     layers: list[Any] = [
-        alt.Chart(_data(bands)).mark_area(opacity=0.15, clip=True)
+        alt.Chart(_data(bands)).mark_area(fillOpacity=0.15, clip=True)
         .encode(x=x, y=alt.Y("low:Q", scale=y, title="loss (nats)"), y2="high:Q", color=colour),
         alt.Chart(_data(bands)).mark_line(strokeWidth=1.8).encode(x=x, y=loss, color=colour),
     ]  # fmt: skip
@@ -73,7 +73,9 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
     if crossings:
         base = alt.Chart(_data(crossings))
         layers += [
-            base.mark_rule(color="#404040", strokeWidth=1.5).encode(x=alt.X("low:Q", title=None), x2="high:Q", y=loss),
+            base.mark_rule(color="#404040", strokeWidth=1.5).encode(
+                x=alt.X("low:Q", title=x.title), x2="high:Q", y=loss
+            ),
             base.mark_point(shape="diamond", size=90, filled=True, color="#1c1c1c").encode(
                 x=x, y=loss, tooltip=["pair:N", "size:Q", "low:Q", "high:Q"]
             ),
@@ -96,8 +98,8 @@ def fitted_map(fit: "Fit", title: str = "") -> Any:
         band = round(math.log(r.params, 1.5))
         best[band] = min(best.get(band, math.inf), r.loss if not r.diverged else math.inf)
     for r in sorted(fit.residuals, key=lambda r: r.loss, reverse=True):
-        kind = "plan" if r.loss == best[round(math.log(r.params, 1.5))] else "other depths"
-        name = f"best near {show_count(round(r.params))}" if kind == "plan" else ""
+        kind = "best of its size" if r.loss == best[round(math.log(r.params, 1.5))] else "run"
+        name = show_count(round(r.params)) if kind == "best of its size" else ""
         points[r.depth, r.params] = Point(
             name, int(r.depth), int(max(r.width, 1)), int(r.params), kind, f"{r.loss:.4g}"
         )
@@ -168,11 +170,6 @@ def resample_plot(fit: "Fit", title: str = "") -> Any:
 
 
 PICTURES: Mapping[str, Callable[..., Any]] = {
-    "curves": loss_curves,
-    "map": fitted_map,
-    "residuals": residual_plot,
-    "resamples": resample_plot,
-}
     "curves": loss_curves,
     "map": fitted_map,
     "residuals": residual_plot,
