@@ -25,7 +25,11 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
 
     depths = [str(depth) for depth in fit.curves.depths]
     colour = alt.Color(
-        "depth:N", sort=depths, title="depth", scale=alt.Scale(domain=depths, range=list(_colours(len(depths))))
+        "depth:N",
+        sort=depths,
+        title="depth",
+        legend=alt.Legend(symbolOpacity=1),
+        scale=alt.Scale(domain=depths, range=_colours(len(depths))),
     )
     bands: list[dict[str, Any]] = []
     for depth, (low, high) in zip(fit.curves.depths, fit.curves.ranges, strict=True):
@@ -40,8 +44,9 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
     ]
     losses = [row["loss"] for row in dots] + [row["loss"] for row in bands]
     y = alt.Scale(type="log", domain=[min(losses) * 0.99, max(losses) * 1.01], nice=False)
+    words = f"{'block' if fit.counting == 'block' else 'all'} parameters"
     x = alt.X("size:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False, tickCount=8),
-              title=f"{'block' if fit.counting == 'block' else 'all'} parameters")  # fmt: skip
+              title=words)  # fmt: skip
     loss = alt.Y("loss:Q", scale=y, title="loss (nats)", axis=alt.Axis(tickCount=8, format=".3~f"))
     layers: list[Any] = [
         alt.Chart(_data(bands)).mark_area(fillOpacity=0.15, clip=True)
