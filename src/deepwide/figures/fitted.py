@@ -78,9 +78,7 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
     if crossings:
         base = alt.Chart(_data(crossings))
         layers += [
-            base.mark_rule(color="#404040", strokeWidth=1.5).encode(
-                x=alt.X("low:Q", title=x.title), x2="high:Q", y=loss
-            ),
+            base.mark_rule(color="#404040", strokeWidth=1.5).encode(x=alt.X("low:Q", title=words), x2="high:Q", y=loss),
             base.mark_point(shape="diamond", size=90, filled=True, color="#1c1c1c").encode(
                 x=x, y=loss, tooltip=["pair:N", "size:Q", "low:Q", "high:Q"]
             ),
