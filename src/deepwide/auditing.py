@@ -89,9 +89,9 @@ def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, n
         )
     if chosen.is_extrapolated(N):
         remarks.append(f"the {chosen.name} law is extrapolated: {chosen.fitted_words}")
-    if chosen.name != "levine":
+    if chosen.name != "levine" and not chosen.bowl:
         remarks.append("the loss bowl is centred on the levine law's depth, whatever law judges")
-    if extra := outside_the_data(shape.depth, N):
+    if extra := outside_the_data(shape.depth, N, chosen):
         remarks.append(f"the loss difference is extrapolated: {extra}")
     wasted = shape.width > min(shape.vocab, shape.embedding_width or shape.width)
     if wasted:
@@ -109,7 +109,7 @@ def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, n
         depth_over_law=ratio,
         verdict=_judge(ratio),
         rule=RULE if ratio.low is not None else RULE_WITHOUT_ERRORS,
-        loss_percent=depth_cost(shape.depth, law_depth.value, N),
+        loss_percent=depth_cost(shape.depth, law_depth.value, N, chosen),
         extrapolated=extra,
         instead_depth=instead_depth,
         instead_width=instead_width,

@@ -81,7 +81,8 @@ def show_plan(plan: Plan, to: Console) -> None:
     facts.add_row(
         "  best depth", f"{span(plan.law_depth, own='its own error')}, width {span(plan.law_width, 0)}: {own}"
     )
-    facts.add_row("", f"{span(plan.measured_depth, 0)}: where the loss data put it")
+    if plan.measured_depth is not None:
+        facts.add_row("", f"{span(plan.measured_depth, 0)}: where the loss data put it")
     facts.add_row("  parameters", f"{p.total:,} in all, {p.block:,} in blocks ({plan.miss:+.1%} of the budget)")
     words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
     facts.add_row("  training", f"{plan.train_flops:.3g} FLOPs for {words}")

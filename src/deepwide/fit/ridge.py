@@ -17,7 +17,7 @@ from deepwide.fit.curves import residual_table
 from deepwide.fit.fit import Fit, rows, share_range, t95
 from deepwide.fit.regression import Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
-from deepwide.laws import Interval, RidgeLaw, TransitionLaw, find_law
+from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
 from deepwide.quantities import show_count
 
 SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
@@ -52,7 +52,15 @@ class RidgeFit(Fit):
             drift=-self["drift"] / (2 * self["b2"]) if "drift" in self.names else 0.0,
             centre_params=self.centre,
             covariance=rows(error),
+            bowl=self.bowl(),
         )
+
+    def bowl(self) -> Bowl | None:
+        """The curvature, for laws; None where the data show none."""
+        if self.minimum is None:
+            return None
+        low, high = (x - math.log(self.minimum.value) for x in self.x_range)
+        return Bowl(curvature=self["b2"], error=self.standard_errors["b2"], x_range=(low, high))
 
     def _at_minimum(self) -> tuple[float, Floats]:
         """x* at the centre and the covariance of x* and its drift, by the delta method."""

@@ -17,8 +17,9 @@ from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.curves import Curves, fit_curves, residual_table
 from deepwide.fit.fit import Fit, joined, rows, share_range, t95
+from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
-from deepwide.laws import Interval, TransitionLaw, transition_law
+from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
 from deepwide.quantities import show_count
 
 REACH = math.log(4)  # how far beyond the data a crossing is still called one
@@ -59,6 +60,7 @@ class TransitionFit(Fit):
         None  # covariance of a, b with the depths' own error
     )
     slope: float | None = None  # a slope that was assumed, not fitted
+    bowl: Bowl | None = None  # what leaving the fitted law costs, by a ridge about it
 
     def law(self) -> TransitionLaw | None:
         """The transition law of these runs, with its full error; None without crossings or with b ≤ 0."""
@@ -83,6 +85,7 @@ class TransitionFit(Fit):
             a=a,
             b=b,
             covariance=((aa, (ab + ba) / 2), ((ab + ba) / 2, bb)),
+            bowl=self.bowl,
         )
 
     def predict(self, depth: int, params: float) -> Interval:
@@ -163,7 +166,7 @@ def fit_transition(
     if line is not None:
         whole = roots[:, usable][~np.isnan(roots[:, usable]).any(axis=1)]
         resamples = np.array([line.again(each) for each in whole]).reshape(len(whole), len(line.names))
-    return TransitionFit(
+    made = TransitionFit(
         source=runs.source,
         runs=len(runs),
         diverged=int(runs.diverged.sum()),
@@ -186,6 +189,12 @@ def fit_transition(
         placed=line.placed if line else None,
         slope=slope,
     )
+    law = made.law()
+    if law is None:
+        return made
+    # A drift, because the fitted line is not quite where the bowls of all sizes have their minima.
+    about = fit_ridge(runs, base=law, counting=counting, drift=True, bootstrap=0) if regression.dof > 1 else None
+    return made.model_copy(update={"bowl": about.bowl() if about else None})
 
 
 def _pair(curves: Curves, shallow: int, deep: int) -> Pair:

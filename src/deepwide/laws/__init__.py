@@ -3,11 +3,12 @@
 from deepwide.laws.book import depth_law, find_law, load_law, published_laws, save_law, transition_law
 from deepwide.laws.compute import COMPUTE_LAWS, ComputeLaw, compute_law
 from deepwide.laws.cost import depth_cost, measured_optimum, outside_the_data, step_time_ratio
-from deepwide.laws.law import AspectLaw, DepthCurve, Interval, Law, Opinion, RidgeLaw, SurfaceLaw, TransitionLaw
+from deepwide.laws.law import AspectLaw, Bowl, DepthCurve, Interval, Law, Opinion, RidgeLaw, SurfaceLaw, TransitionLaw
 
 __all__ = [
     "COMPUTE_LAWS",
     "AspectLaw",
+    "Bowl",
     "ComputeLaw",
     "DepthCurve",
     "Interval",

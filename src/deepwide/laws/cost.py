@@ -1,4 +1,4 @@
-"""What a wrong depth costs, in loss and in time, as measured on Gemstones' 22 shapes.
+"""What a wrong depth costs: in loss by the law's own runs or else by Gemstones' 22 shapes, in time by Gemstones.
 
 `gemstones.json` is made by `benchmarks/derive_gemstones.py`: ln loss has a bowl b1·x + b2·x² in
 x = ln(depth / transition law's depth at the same block parameters), and node-seconds per step grow like depth^c.
@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from deepwide.laws.book import transition_law
-from deepwide.laws.law import Z95, Interval
+from deepwide.laws.law import Z95, Interval, Law
 
 SLACK = math.log(2)  # how far beyond the measured range of ln(depth / law) the bowl is still quoted
 
@@ -24,12 +24,20 @@ def measured() -> dict[str, Any]:
     return result
 
 
-def depth_cost(depth: float, instead_of: float, block_params: float) -> Interval | None:
+def depth_cost(depth: float, instead_of: float, block_params: float, law: Law | None = None) -> Interval | None:
     """Extra loss, in percent, of one depth instead of another at equal block parameters; None far beyond the data.
 
-    The bowl is centred on the transition law's depth, and linear in its two coefficients, so that their covariance
-    carries over exactly.
+    A fitted law has a bowl of its own. Gemstones' is centred on the transition law's depth, and linear in its two
+    coefficients, so that their covariance carries over exactly.
     """
+    if law is not None and law.bowl is not None:
+        best = float(law.depth(block_params).value[0])
+        x, y = math.log(depth / best), math.log(instead_of / best)
+        low, high = law.bowl.x_range
+        if not (low - SLACK <= min(x, y) and max(x, y) <= high + SLACK):
+            return None
+        value, error = law.bowl.curvature * (x * x - y * y), Z95 * law.bowl.error * abs(x * x - y * y)
+        return Interval(*(100 * math.expm1(v) for v in (value, value - error, value + error)))
     ridge = measured()["ridge"]
     x, y = _off_the_law(depth, block_params), _off_the_law(instead_of, block_params)
     low, high = ridge["x_range"]
@@ -43,14 +51,21 @@ def depth_cost(depth: float, instead_of: float, block_params: float) -> Interval
 
 
 def measured_optimum(block_params: float) -> Interval:
-    """Where the bowl has its minimum at this size, in layers: wide, since that is what the data know."""
+    """Where Gemstones' bowl has its minimum at this size, in layers: wide, since that is what the data know."""
     minimum = measured()["ridge"]["minimum_depth_over_law"]
     law = float(transition_law().depth(block_params).value[0])
     return Interval(minimum["estimate"] * law, *(limit * law for limit in minimum["interval95"]))
 
 
-def outside_the_data(depth: float, block_params: float) -> str | None:
+def outside_the_data(depth: float, block_params: float, law: Law | None = None) -> str | None:
     """Why `depth_cost` is an extrapolation here, or None when it is not."""
+    if law is not None and law.bowl is not None:
+        if law.is_extrapolated(block_params):
+            return f"{law.fitted_words} block parameters only"
+        low, high = law.bowl.x_range
+        if not low <= math.log(depth / float(law.depth(block_params).value[0])) <= high:
+            return f"fitted from {math.exp(low):.2f} to {math.exp(high):.1f} times the law's depth only"
+        return None
     ridge = measured()["ridge"]
     small, large = ridge["block_params_range"]
     low, high = ridge["x_range"]

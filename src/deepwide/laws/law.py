@@ -60,6 +60,17 @@ class Opinion(BaseModel):
     status: str
 
 
+class Bowl(BaseModel):
+    """What leaving a fitted law's depth costs, by the runs it was fitted on: ln loss grows by curvature·x²,
+    x = ln(depth / the law's)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    curvature: float = Field(gt=0)
+    error: float = Field(ge=0)
+    x_range: tuple[float, float]  # where it was measured
+
+
 class Law(BaseModel):
     """What all laws share. `names_a_depth` tells whether `depth` may be asked."""
 
@@ -74,6 +85,7 @@ class Law(BaseModel):
     status: str = ""
     tested: str = ""
     fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
+    bowl: Bowl | None = None  # None: the cost of another depth is Gemstones' (cost.py)
 
     @abstractmethod
     def depth(self, block_params: ArrayLike) -> DepthCurve:

@@ -82,7 +82,7 @@ class Plan(BaseModel):
     fixed: str | None  # "depth" or "width", if the user fixed it
     law_depth: Interval  # at the budget; its interval is the law's own error
     law_width: Interval
-    measured_depth: Interval  # where the loss data put the best depth
+    measured_depth: Interval | None  # where Gemstones' loss data put the best depth; None: the law has its own data
     shape: Shape
     family: str
     params: Params
@@ -167,8 +167,7 @@ def plan(
     inference = inference_memory(shape, precision=precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
     train_tokens = limit.tokens or 20 * params.total
-    here = float(chosen.depth(params.block).value[0])
-    candidates = _candidates(look, shape, here, bandwidth_bytes, layer_seconds)
+    candidates = _candidates(look, shape, chosen, bandwidth_bytes, layer_seconds)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
     return Plan.model_construct(
         budget_kind=kind,
@@ -180,7 +179,7 @@ def plan(
         fixed=fixed,
         law_depth=law_depth,
         law_width=_law_width(look, law_depth, params.block),
-        measured_depth=measured_optimum(params.block),
+        measured_depth=None if chosen.bowl else measured_optimum(params.block),
         shape=shape,
         family=look.family,
         params=params,
@@ -210,11 +209,10 @@ def _law_width(style: Style, depth: Interval, block_params: int) -> Interval:
     return Interval(float(width_of_blocks(style, depth.value, block_params)), *at)
 
 
-def _candidates(
-    style: Style, best: Shape, law_depth: float, bandwidth_bytes: float, layer_seconds: float
-) -> list[Candidate]:
+def _candidates(style: Style, best: Shape, law: Law, bandwidth_bytes: float, layer_seconds: float) -> list[Candidate]:
     """About the same block parameters at other depths; those that constraints push off the size are left out."""
     stages, size = style.pipeline_stages, Budget.of(best.block_params)
+    law_depth = float(law.depth(best.block_params).value[0])
     depths = sorted({max(1, round(best.depth * factor / stages)) * stages for factor in DEPTH_FACTORS})
     amounts, L = np.full(len(depths), size.amount), np.array(depths, dtype=float)
     widths = style.width_for(L, amounts, size.measure)
@@ -236,8 +234,8 @@ def _candidates(
                 ff_width=shape.ff_width,
                 block_params=shape.block_params,
                 depth_over_law=shape.depth / law_depth,
-                loss_percent=depth_cost(shape.depth, best.depth, best.block_params),
-                extrapolated=outside_the_data(shape.depth, best.block_params),
+                loss_percent=depth_cost(shape.depth, best.depth, best.block_params, law),
+                extrapolated=outside_the_data(shape.depth, best.block_params, law),
                 step_time=step_time_ratio(shape.depth, best.depth),
                 decode_time=decode(shape) / decode(best),
             )
@@ -285,7 +283,9 @@ def _reason(law: Law, shape: Shape, law_depth: Interval, candidates: list[Candid
 
 def _notes(style: Style, limit: Budget, law: Law, shape: Shape, law_depth: Interval, fixed: str | None) -> list[str]:
     notes = [f"loss differences come from {COST_SOURCE}, centred on the levine law whatever law plans"]
-    if beyond := outside_the_data(shape.depth, shape.block_params):
+    if law.bowl:
+        notes = [f"loss differences come from the runs that the {law.name} law was fitted on"]
+    if beyond := outside_the_data(shape.depth, shape.block_params, law):
         notes[0] += f"; {beyond}, so here they are extrapolated"
     if law.is_extrapolated(shape.block_params):
         notes.append(f"the {law.name} law is extrapolated: {law.fitted_words}")
