@@ -9,6 +9,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fit.fit import Fit, Residual, read_document
 from deepwide.fit.ridge import RidgeFit, fit_ridge
 from deepwide.fit.runs import Counting, Runs, read_runs
+from deepwide.fit.simulate import simulate
 from deepwide.fit.transition import Pair, TransitionFit, fit_transition
 
 AnyFit = Annotated[TransitionFit | RidgeFit, Field(discriminator="kind")]
@@ -37,4 +38,5 @@ __all__ = [
     "fit_transition",
     "load_fit",
     "read_runs",
+    "simulate",
 ]

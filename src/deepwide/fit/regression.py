@@ -47,13 +47,11 @@ class Regression:
         """θ for so many wild resamples: each cell's residuals keep together and change sign at random.
 
         Residuals are first divided by √(1 − leverage) (HC2, MacKinnon & White 1985), since a fit bends towards the
-        cells that have most of it, and widened as Student's t is wider than the normal. Diverged runs keep their
-        bounds.
+        cells that have most of it. Diverged runs keep their bounds.
         """
         draw = np.random.default_rng(seed)
         cells = np.unique(self.cells, return_inverse=True)[1]
-        widened = self.dof / (self.dof - 2) if self.dof > 2 else 3.0
-        scaled = self.residuals * np.sqrt(widened / np.clip(1 - self.leverage, 0.05, 1))
+        scaled = self.residuals / np.sqrt(np.clip(1 - self.leverage, 0.05, 1))
         signs = draw.choice([-1.0, 1.0], size=(number, cells.max() + 1))
         ys = np.where(self.censored, self.y, self.fitted + scaled * signs[:, cells])
         if not self.censored.any():

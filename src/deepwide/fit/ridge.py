@@ -72,7 +72,8 @@ class RidgeFit(Fit):
         if "drift" in self.names:
             i3 = self.names.index("drift")
             J[1, i3], J[1, i2] = -1 / (2 * b2), b3 / (2 * b2**2)
-        return -b1 / (2 * b2), J @ np.array(self.covariance) @ J.T
+        C = J @ np.array(self.covariance) @ J.T
+        return -b1 / (2 * b2), (C + C.T) / 2
 
     def cost(self, factor: float) -> Interval:
         """Extra loss, in percent, of a depth that is `factor` times the best one at equal size."""

@@ -1,0 +1,137 @@
+"""The best depth at a size, and what missing it costs."""
+
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.fit import Runs, fit_ridge, load_fit, read_runs, simulate
+from deepwide.laws import RidgeLaw, TransitionLaw, load_law, save_law, transition_law
+from deepwide.planning import plan
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+SIZES = list(np.geomspace(1e4, 4e6, 7))
+
+
+def sweep(law: TransitionLaw = LAW, **changes: object) -> Runs:
+    settings: dict[str, object] = {"depths": (1, 2, 4, 8), "sizes": SIZES, "noise": 0.001} | changes
+    return simulate(law, **settings)  # type: ignore[arg-type]
+
+
+def bowl(shift: float, drift: float = 0.0, curvature: float = 0.01) -> Runs:
+    """Exactly the regression's own model, about the published law."""
+    depth, size = (np.ravel(each) for each in np.meshgrid([6.0, 12, 24, 48], np.geomspace(1e7, 1e9, 5)))
+    s = np.log(size / np.exp(np.mean(np.log(size))))
+    x = np.log(depth / transition_law().depth(size).value)
+    loss = np.exp(
+        1.0 - 0.06 * s + 0.005 * s**2 + curvature * (x - shift - drift * s) ** 2 - curvature * drift**2 * s**2
+    )
+    return Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), block_params=size, loss=loss)
+
+
+@pytest.mark.parametrize("shift", [-0.5, 0.0, 0.4])
+def test_an_exact_bowl_is_recovered_exactly(shift: float) -> None:
+    fit = fit_ridge(bowl(shift), bootstrap=0)
+    assert fit.minimum is not None
+    assert fit.minimum.value == pytest.approx(math.exp(shift))
+    assert fit["b2"] == pytest.approx(0.01)
+    assert fit.cost(2).value == pytest.approx(100 * math.expm1(0.01 * math.log(2) ** 2))
+    assert fit.cost(0.5).value == pytest.approx(fit.cost(2).value)
+
+
+def test_a_drift_is_found_when_asked_for() -> None:
+    fit = fit_ridge(bowl(0.2, drift=0.1), drift=True, bootstrap=0)
+    law = fit.law()
+    assert law is not None
+    assert law.shift == pytest.approx(0.2)
+    assert law.drift == pytest.approx(0.1)
+
+
+def test_the_law_is_the_base_laws_depth_times_the_factor(tmp_path: Path) -> None:
+    law = fit_ridge(bowl(0.3), bootstrap=0).law()
+    assert isinstance(law, RidgeLaw)
+    base = transition_law().depth(1e8).value[0]
+    assert law.depth(1e8).value[0] == pytest.approx(base * math.exp(0.3))
+    assert load_law(save_law(law, tmp_path / "law.json")) == law
+    assert plan("100M", law=law).shape.depth == pytest.approx(base * math.exp(0.3), abs=1.5)
+
+
+def test_the_interval_of_the_law_holds_the_truth() -> None:
+    fit = fit_ridge(sweep(), base=LAW, bootstrap=200)
+    assert fit.minimum is not None
+    assert fit.minimum.low is not None
+    assert fit.minimum.high is not None
+    assert fit.minimum.low < 1 < fit.minimum.high
+    law = fit.law()
+    assert law is not None
+    curve = law.depth(1e6)
+    assert curve.low[0] < float(LAW.depth(1e6).value[0]) < curve.high[0]
+
+
+def test_no_bowl_gives_no_law() -> None:
+    fit = fit_ridge(sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=20)
+    assert fit.minimum is None
+    assert fit.law() is None
+    assert "No bowl" in fit.summary()
+
+
+def test_a_minimum_outside_the_depths_trained_warns() -> None:
+    fit = fit_ridge(sweep(TransitionLaw(name="deep", a=1.0, b=0.25)), bootstrap=0)
+    assert fit.minimum is None or any("outside the depths" in warning for warning in fit.warnings)
+
+
+def test_lengths_get_terms_of_their_own() -> None:
+    short, long = bowl(0.1), bowl(0.1)
+    both = Runs.of(
+        depth=np.tile(short.depth, 2),
+        block_params=np.tile(short.block_params, 2),
+        tokens=np.repeat([1e9, 4e9, 16e9], [20, 10, 10]),
+        loss=np.concatenate([short.loss, 0.9 * long.loss[:10], 0.85 * long.loss[10:]]),
+    )
+    fit = fit_ridge(both, bootstrap=0)
+    assert {"tokens", "tokens2"} <= set(fit.names)
+
+
+def test_a_fit_predicts_what_it_was_fitted_on() -> None:
+    runs = bowl(0.1)
+    fit = fit_ridge(runs, bootstrap=0)
+    for row in (0, 7, 19):
+        assert fit.predict(runs.depth[row], runs.block_params[row]) == pytest.approx(runs.loss[row])
+
+
+def test_a_fit_goes_through_json_unchanged(tmp_path: Path) -> None:
+    fit = fit_ridge(sweep(), bootstrap=30)
+    assert load_fit(fit.save(tmp_path / "fit.json")) == fit
+
+
+def test_only_a_transition_law_can_be_the_base() -> None:
+    with pytest.raises(DeepwideError, match="'nanochat' is none"):
+        fit_ridge(sweep(), base="nanochat")
+    with pytest.raises(DeepwideError, match="above 0"):
+        fit_ridge(sweep(), bootstrap=0).cost(-1)
+
+
+def test_gemstones_ridge_is_where_the_other_derivation_puts_it(shared_data: Path) -> None:
+    """The same regression as benchmarks/derive_gemstones.py, written twice: same numbers."""
+    runs = read_runs(
+        shared_data / "gemstones/wandb_dfs/wandb_df_for_fitting_hot_100b+_477.jsonl",
+        {"total_params": "params_active_precise"},
+        where={"tokens": 100e9},
+        embedding_rows=2 * 50304,
+    )
+    known = json.loads(files("deepwide.laws").joinpath("gemstones.json").read_text())["ridge"]
+    assert len(runs) == 22
+    # Norms are in the exact total, and not in the N of that derivation: a thousandth of it.
+    fit = fit_ridge(runs, embeddings=True, bootstrap=0)
+    assert fit["b2"] == pytest.approx(known["b2"], rel=0.01)
+    assert fit.minimum is not None
+    assert fit.minimum.value == pytest.approx(known["minimum_depth_over_law"]["estimate"], rel=0.02)
+    assert 0.35 < fit.cost(2).value < 0.6
+    assert 1.5 < fit.cost(4).value < 2.3
+    without = fit_ridge(runs, bootstrap=0)
+    assert without.minimum is not None
+    assert 0.6 < without.minimum.value < 1.05, "laws.md: 0.67 to 1.05 by our arithmetic"

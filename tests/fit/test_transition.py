@@ -1,0 +1,252 @@
+"""Crossings, the line through them, and what may be said of regimes."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.fit import Runs, TransitionFit, fit_transition, load_fit, simulate
+from deepwide.laws import TransitionLaw
+from deepwide.planning import plan
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+DEPTHS = (1, 2, 4, 8)
+SIZES = list(np.geomspace(1e4, 4e6, 8))
+
+
+def sweep(**changes: object) -> Runs:
+    settings: dict[str, object] = {"depths": DEPTHS, "sizes": SIZES, "noise": 0.002} | changes
+    return simulate(LAW, **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TransitionFit:
+    return fit_transition(sweep(), bootstrap=200)
+
+
+def parabolas(crossing: float, sizes: list[float]) -> Runs:
+    """Two depths whose curves are exact parabolas and cross at one place: the deeper wins beyond it."""
+    x = np.log(np.array(sizes) / crossing)
+    shallow, deep = 0.5 - 0.1 * x + 0.01 * x**2, 0.5 - 0.15 * x + 0.01 * x**2
+    return Runs.of(
+        depth=np.repeat([2, 4], len(sizes)),
+        block_params=np.tile(sizes, 2),
+        loss=np.exp(np.concatenate([shallow, deep])),
+    )
+
+
+@pytest.mark.parametrize("crossing", [3e4, 1e5, 7e5])
+def test_the_crossing_of_exact_parabolas_is_found_exactly(crossing: float) -> None:
+    fit = fit_transition(parabolas(crossing, SIZES), bootstrap=0)
+    (pair,) = fit.pairs
+    assert pair.size == pytest.approx(crossing)
+    assert pair.status == "bracketed"
+    assert pair.verdict == "seen"
+
+
+def test_a_crossing_beyond_the_data_is_called_extrapolated_and_far_beyond_is_none() -> None:
+    near, far = (fit_transition(parabolas(c, SIZES), bootstrap=0) for c in (8e6, 1e8))
+    assert near.pairs[0].status == "extrapolated"
+    assert near.pairs[0].size == pytest.approx(8e6)
+    assert any("outside the sizes trained" in warning for warning in near.warnings)
+    assert far.pairs[0].status == "none"
+    assert far.pairs[0].size is None
+
+
+def test_the_deeper_must_start_to_win_not_stop() -> None:
+    runs = parabolas(1e5, SIZES)
+    swapped = Runs.of(depth=6 - runs.depth, block_params=runs.block_params, loss=runs.loss)
+    assert fit_transition(swapped, bootstrap=0).pairs[0].size is None
+
+
+def test_a_known_law_is_recovered_within_its_interval(fitted: TransitionFit) -> None:
+    for name, truth in (("a", LAW.a), ("b", LAW.b)):
+        limits = fitted.interval(name)
+        assert limits.low is not None
+        assert limits.high is not None
+        assert limits.low < truth < limits.high
+        assert abs(fitted[name] - truth) < 0.15 * truth
+
+
+def test_crossings_lie_at_the_geometric_mean_of_their_depths(fitted: TransitionFit) -> None:
+    for pair in fitted.pairs:
+        assert pair.depth == pytest.approx(math.sqrt(pair.shallow * pair.deep))
+        truth = 12 * pair.depth * float(LAW.width(pair.depth)[0]) ** 2
+        assert pair.low is None or pair.low < truth
+        assert pair.high is None or truth < pair.high
+
+
+def test_the_line_goes_through_two_crossings_when_there_are_two() -> None:
+    fit = fit_transition(sweep(depths=(2, 4, 8)), bootstrap=0)
+    for pair in fit.pairs:
+        assert pair.size is not None
+        width = math.sqrt(pair.size / (12 * pair.depth))
+        assert math.log(width) == pytest.approx(fit["a"] + fit["b"] * pair.depth)
+
+
+def test_the_law_plans(fitted: TransitionFit) -> None:
+    law = fitted.law()
+    assert law is not None
+    made = plan("1M", law=law)
+    assert made.shape.depth == pytest.approx(float(LAW.depth(1e6).value[0]), abs=1.5)
+    assert made.law_depth.low is not None
+    assert law.bowl is not None
+    assert law.bowl.curvature == pytest.approx(0.02, rel=0.3)
+    assert made.measured_depth is None, "the law's own runs say what a wrong depth costs"
+
+
+def test_the_laws_error_includes_that_depths_are_only_bracketed(fitted: TransitionFit) -> None:
+    law = fitted.law()
+    assert law is not None
+    assert law.covariance is not None
+    assert law.covariance[0][0] > fitted.covariance[0][0]
+    assert law.covariance[1][1] > fitted.covariance[1][1]
+
+
+def test_an_assumed_slope_needs_one_crossing_only() -> None:
+    runs = sweep(depths=(2, 4))
+    assert fit_transition(runs, bootstrap=0).law() is None
+    fit = fit_transition(runs, bootstrap=50, slope=0.25)
+    assert fit.names == ("a",)
+    assert fit["a"] == pytest.approx(LAW.a, abs=0.2)
+    law = fit.law()
+    assert law is not None
+    assert law.b == 0.25
+    assert "assumed" in fit.summary()
+
+
+@pytest.mark.parametrize("a", [0.0, 7.0])
+def test_a_sweep_without_a_crossing_says_so_instead_of_inventing_one(a: float) -> None:
+    runs = simulate(TransitionLaw(name="far", a=a, b=0.25), depths=DEPTHS, sizes=SIZES)
+    fit = fit_transition(runs, bootstrap=50)
+    assert all(pair.status != "bracketed" for pair in fit.pairs)
+    assert fit.names == ()
+    assert fit.law() is None
+    assert fit.verdict()[0] == "not seen"
+    assert "no crossing" in fit.summary()
+    assert "No law" in fit.summary()
+
+
+def test_noise_alone_is_undecided() -> None:
+    runs = sweep(curvature=0.0, noise=0.02)
+    assert fit_transition(runs, bootstrap=0).verdict()[0] == "undecided"
+
+
+def test_pairs_that_are_not_neighbours_can_be_asked_for() -> None:
+    fit = fit_transition(sweep(), bootstrap=0, pairs=((2, 8),))
+    asked = fit.pairs[-1]
+    assert (asked.shallow, asked.deep) == (2, 8)
+    assert asked.size == pytest.approx(12 * 4 * float(LAW.width(4)[0]) ** 2, rel=0.5)
+    assert len(fit.used) == 3, "the line goes through neighbours only"
+    for wrong in ((8, 2), (2, 16)):
+        with pytest.raises(DeepwideError):
+            fit_transition(sweep(), bootstrap=0, pairs=(wrong,))
+
+
+def test_a_diverged_run_is_counted_and_moves_the_curve_up() -> None:
+    runs = sweep()
+    row = int(np.flatnonzero((runs.depth == 8) & (runs.seed == 1))[-1])
+    loss, diverged = runs.loss.copy(), np.zeros(len(runs))
+    loss[row], diverged[row] = np.nan, 1
+    broken = Runs.of(
+        depth=runs.depth, width=runs.width, block_params=runs.block_params, loss=loss, seed=runs.seed, diverged=diverged
+    )
+    fit, whole = fit_transition(broken, bootstrap=20), fit_transition(runs, bootstrap=20)
+    assert fit.diverged == 1
+    assert sum(residual.diverged for residual in fit.residuals) == 1
+    size = float(runs.block_params[row])
+    assert fit.predict(8, size).value > whole.predict(8, size).value
+    assert "1 of them diverged" in fit.summary()
+
+
+def test_an_answer_that_hangs_on_one_cell_warns() -> None:
+    """Four and eight layers would cross beyond the data; one lucky cell brings them together inside."""
+    runs = sweep(noise=0.0005, depths=(2, 4, 8), sizes=SIZES[:5])
+    assert fit_transition(runs, bootstrap=0).pairs[1].status == "extrapolated"
+    lucky = (runs.depth == 8) & (runs.block_params == runs.block_params[runs.depth == 8].max())
+    loss = np.where(lucky, 0.97, 1.0) * runs.loss
+    hanging = Runs.of(depth=runs.depth, width=runs.width, block_params=runs.block_params, loss=loss, seed=runs.seed)
+    fit = fit_transition(hanging, bootstrap=0)
+    assert fit.pairs[1].status == "bracketed"
+    assert any("without the cell of depth 8" in warning and "no law" in warning for warning in fit.warnings)
+
+
+def test_large_embeddings_are_a_warning() -> None:
+    runs = sweep()
+    total = runs.block_params + 30_000
+    shared = Runs.of(
+        depth=runs.depth, width=runs.width, block_params=runs.block_params, total_params=total, loss=runs.loss
+    )
+    fit = fit_transition(shared, bootstrap=0)
+    assert fit.embedding_share is not None
+    assert fit.embedding_share[1] > 0.7
+    assert any("embeddings" in warning for warning in fit.warnings)
+    by_total = fit_transition(shared, bootstrap=0, counting="total")
+    assert by_total.params_range[0] > 30_000
+
+
+def test_lengths_are_not_mixed() -> None:
+    runs = sweep()
+    tokens = np.where(np.arange(len(runs)) % 2, 1e6, 2e6)
+    mixed = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=runs.loss, tokens=tokens)
+    with pytest.raises(DeepwideError, match="different numbers of tokens"):
+        fit_transition(mixed)
+
+
+def test_too_little_gets_a_sentence() -> None:
+    with pytest.raises(DeepwideError, match="at least two depths with 3 sizes"):
+        fit_transition(sweep(sizes=SIZES[:2]))
+    with pytest.raises(DeepwideError, match="at least two depths"):
+        fit_transition(sweep(depths=(4,)))
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    runs = sweep()
+    order = np.random.default_rng(0).permutation(len(runs))
+    first, second = (fit_transition(each, bootstrap=0) for each in (runs, runs.select(order)))
+    np.testing.assert_allclose(first.values, second.values, rtol=1e-9)
+
+
+def test_scaling_every_loss_moves_no_crossing() -> None:
+    runs = sweep()
+    scaled = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=3 * runs.loss, seed=runs.seed)
+    first, second = (fit_transition(each, bootstrap=0) for each in (runs, scaled))
+    np.testing.assert_allclose([p.size for p in first.pairs], [p.size for p in second.pairs])
+
+
+def test_a_fit_goes_through_json_unchanged(fitted: TransitionFit, tmp_path: Path) -> None:
+    again = load_fit(fitted.save(tmp_path / "fit.json"))
+    assert again == fitted
+    assert again.summary() == fitted.summary()
+    assert again.law() == fitted.law()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "deepwide-fit-1", "fit": {"kind": "transition"}}'])
+def test_a_file_that_is_no_fit_gets_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "fit.json").write_text(text)
+    with pytest.raises(DeepwideError):
+        load_fit(tmp_path / "fit.json")
+
+
+def test_transition_sizes_follow_the_line(fitted: TransitionFit) -> None:
+    at = fitted.transition(4)
+    assert at.value == pytest.approx(48 * math.exp(2 * (fitted["a"] + 4 * fitted["b"])))
+    assert at.low is not None
+    assert at.high is not None
+    assert at.low < at.value < at.high
+
+
+@pytest.mark.slow
+def test_intervals_of_simulated_sweeps_cover() -> None:
+    """The whole calibration is benchmarks/fit_calibration.py; this is a fifth of its first line."""
+    hits = []
+    for seed in range(40):
+        fit = fit_transition(
+            simulate(LAW, depths=DEPTHS, sizes=list(np.geomspace(2e4, 2e6, 7)), seed=seed), bootstrap=100
+        )
+        for how in ("likelihood", "bootstrap"):
+            limits = fit.interval("b", how)  # type: ignore[arg-type]
+            hits.append((limits.low or -math.inf) <= LAW.b <= (limits.high or math.inf))
+    assert 0.86 <= np.mean(hits) <= 1.0
