@@ -20,6 +20,7 @@ from deepwide.fit.fit import Fit, joined, rows, share_range, t95
 from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
+from deepwide.laws.law import Z95
 from deepwide.quantities import show_count
 
 REACH = math.log(4)  # how far beyond the data a crossing is still called one
@@ -160,7 +161,7 @@ def fit_transition(
     if len(usable) < (2 if slope is None else 1):
         usable = []
     line = _Line.through(curves, [found[i] for i in usable], slope) if usable else None
-    if line is not None and regression.dof:
+    if line is not None and regression.dof and all(found[i].status == "bracketed" for i in usable):
         warnings += _hangs_on_one(runs, counting, slope, line)
     resamples: Floats = np.zeros((0, 0))
     if line is not None:
@@ -376,23 +377,23 @@ def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs) -
 
 
 def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, line: _Line) -> list[str]:
-    """Leave each cell out: does a crossing vanish, or b move by more than its own error?"""
+    """Leave each cell out: does a crossing vanish, or the law move by more than its own error?"""
     errors = np.sqrt(np.diag(np.array(line.placed))[: len(line.values)])
     cells = runs.cells
-    said = []
+    vanishes, moves = [], []
     for cell in np.unique(cells):
-        left = runs.select(cells != cell)
         first = int(np.flatnonzero(cells == cell)[0])
         what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
         try:
-            again = _line_alone(left, counting, slope)
+            again = _line_alone(runs.select(cells != cell), counting, slope)
         except DeepwideError:
             again = None
-        if again is None or len(again) != len(line.values):
-            said.append(f"without the cell of {what} there is no law")
-        elif np.any(np.abs(again - line.values) > 1.96 * errors):
-            said.append(f"without the cell of {what} the law moves by more than its error")
-    return said
+        if again is None:
+            vanishes.append(what)
+        elif np.any(np.abs(again - line.values) > Z95 * errors):
+            moves.append(what)
+    said = [f"the law hangs on one cell: without {' or without '.join(vanishes)} there is none"] if vanishes else []
+    return said + ([f"the law moves by more than its error without {' or without '.join(moves)}"] if moves else [])
 
 
 def _line_alone(runs: Runs, counting: Counting, slope: float | None) -> Floats | None:
