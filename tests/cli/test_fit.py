@@ -1,0 +1,109 @@
+"""`deepwide fit` as a user types it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.test_planner import call
+from deepwide.fit import load_fit, simulate
+from deepwide.laws import TransitionLaw
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("fit") / "runs.csv"
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=list(np.geomspace(1e4, 4e6, 7)), noise=0.002)
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["depth", "width", "block_params", "seed", "val_loss"])
+        rows.writerows(zip(runs.depth, runs.width, runs.block_params, runs.seed, runs.loss, strict=True))
+    return str(path)
+
+
+def test_the_loop_closes_from_a_table_to_a_plan(table: str, tmp_path: Path) -> None:
+    law = str(tmp_path / "law.json")
+    made = call("fit", table, "--bootstrap", "50", "--law", law)
+    assert made.returncode == 0, made.stderr
+    assert "ln width = a + b·depth" in made.stdout
+    assert "the paper: 5.039, 0.0555" in made.stdout
+    assert f"deepwide plan 100M --law {law}" in made.stdout
+    planned = json.loads(call("plan", "1M", "--law", law, "--json").stdout)
+    assert planned["law"] == "fitted"
+    assert abs(planned["law_depth"]["value"] - LAW.depth(1e6).value[0]) < 1.5
+    audited = json.loads(call("audit", "gpt2", "--law", law, "--json").stdout)
+    assert audited["law"] == "fitted" if isinstance(audited, dict) else audited[0]["law"] == "fitted"
+
+
+def test_json_is_one_document_with_both_kinds_of_interval(table: str) -> None:
+    made = json.loads(call("fit", table, "--bootstrap", "50", "--json").stdout)
+    assert made["kind"] == "transition"
+    for how in ("likelihood", "bootstrap"):
+        low, high = made["intervals"][how]["b"]
+        assert low < made["values"][made["names"].index("b")] < high
+    assert made["law"]["kind"] == "transition"
+    assert len(made["pairs"]) == 3
+
+
+def test_a_ridge_about_a_law_of_ones_own(table: str, tmp_path: Path) -> None:
+    law = str(tmp_path / "law.json")
+    assert call("fit", table, "--law", law, "--bootstrap", "0").returncode == 0
+    made = call("fit", table, "--kind", "ridge", "--base", law, "--drift", "--law", str(tmp_path / "ridge.json"))
+    assert made.returncode == 0, made.stderr
+    assert "A depth off by a factor 2 costs" in made.stdout
+    assert call("plan", "1M", "--law", str(tmp_path / "ridge.json")).returncode == 0
+
+
+@pytest.mark.parametrize("picture", ["curves", "map", "residuals", "resamples"])
+def test_every_picture_is_drawn(table: str, tmp_path: Path, picture: str) -> None:
+    out = tmp_path / f"{picture}.svg"
+    made = call("fit", table, "--bootstrap", "50", "--picture", picture, "--plot", str(out))
+    assert made.returncode == 0, made.stderr
+    assert out.read_text().startswith("<svg")
+
+
+def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> None:
+    out = tmp_path / "fit.json"
+    assert call("fit", table, "--bootstrap", "30", "--out", str(out)).returncode == 0
+    assert load_fit(out).runs == 56
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--kind", "trnsition"], "did you mean 'transition'"),
+        (["--column", "loss"], "not name=value"),
+        (["--column", "los=val_loss"], "did you mean 'loss'"),
+        (["--column", "loss=vall_loss"], "did you mean 'val_loss'"),
+        (["--where", "tokens=1B"], "no run has tokens within 1%"),
+        (["--where", "tokens=x"], "not a size"),
+        (["--count", "all"], "block or total"),
+        (["--count", "total"], "--column total_params="),
+        (["--pair", "2"], "--pair 2,8"),
+        (["--pair", "2,3"], "no curve was fitted for depth 3"),
+        (["--plot", "x.pdf"], "must end in"),
+        (["--picture", "curve"], "did you mean 'curves'"),
+        (["--kind", "ridge", "--picture", "curves"], "transition fit"),
+        (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
+        (["--embedding-rows", "100"], "total_params"),
+    ],
+)
+def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: str) -> None:
+    made = call("fit", table, "--bootstrap", "0", *words)
+    assert made.returncode == 2
+    assert complaint in made.stderr
+    assert made.stderr.startswith("deepwide: ")
+    assert made.stderr.count("\n") == 1
+
+
+def test_without_a_law_saving_one_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    path, law = tmp_path / "two.csv", tmp_path / "law.json"
+    path.write_text("depth,width,loss\n" + "".join(f"{d},{w},{3 / w + d}\n" for d in (1, 2) for w in (8, 16, 32, 64)))
+    made = call("fit", str(path), "--law", str(law), "--bootstrap", "0")
+    assert made.returncode == 2
+    assert "no law to save" in made.stderr
+    assert not law.exists()
