@@ -23,10 +23,10 @@ How = Literal["likelihood", "bootstrap"]
 class Residual(NamedTuple):
     """One run as the fit sees it. `residual` is ln loss − ln fitted; for a diverged run `loss` is its lower bound."""
 
-    depth: float
-    width: float
+    depth: float | None  # None where the runs do not say
+    width: float | None
     params: float
-    tokens: float
+    tokens: float | None
     seed: int
     loss: float
     fitted: float

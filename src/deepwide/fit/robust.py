@@ -100,21 +100,91 @@ def _state(problem: Problem, theta: Floats, weights: Floats, delta: float) -> _S
     return _State(value, -(G @ pull[..., None])[..., 0], H, np.maximum(scale, 1e-9 * scale.max(axis=1, keepdims=True)))
 
 
-def minimise(problem: Problem, theta: Floats, weights: Floats, *, steps: int = 300) -> Solution:
+def projected(problem: Problem, exponents: Floats) -> tuple[Floats, Integers]:
+    """θ for each row of exponents (B, K), its coefficients solved: variable projection (Golub and Pereyra 1973).
+
+    With the exponents fixed the loss is linear in e^c ≥ 0, and (loss − prediction) / loss is ln loss − f to first
+    order: non-negative least squares, reweighted twice for Huber's sake. Lower bounds on a loss take no part here.
+    """
+    from scipy.optimize import nnls
+
+    rows = ~problem.censored
+    x, loss = problem.x[:, rows], np.exp(problem.log_loss[rows])
+    corner = CORNERS[0] * problem.delta
+    made = []
+    for p in exponents:
+        basis = np.concatenate([np.ones((1, x.shape[1])), np.exp(-p[:, None] * x)]).T / loss[:, None]
+        root = np.ones(len(loss))
+        for _ in range(3):
+            coefficients, _ = nnls(basis * root[:, None], root)
+            root = np.sqrt(np.minimum(1, corner / np.maximum(np.abs(1 - basis @ coefficients), 1e-300)))
+        made.append(np.concatenate([np.log(np.maximum(coefficients, 1e-3 * loss.min())), p]))
+    return np.array(made), np.full(len(exponents), 4)
+
+
+def solve(problem: Problem) -> tuple[Solution, Solution]:
+    """The best fit, as a batch of one with all that was spent on it, and the three that were polished.
+
+    Exponents from a low-discrepancy sequence (Roberts 2018) with their coefficients projected; the best three are
+    polished in all parameters.
+    """
+    terms = len(problem.x)
+    ratio = 2.0
+    for _ in range(40):
+        ratio = (1 + ratio) ** (1 / (terms + 1))
+    spread = (0.5 + np.outer(np.arange(8 * terms), ratio ** -np.arange(1.0, terms + 1))) % 1
+    theta, spent = projected(problem, 0.1 + 0.9 * spread)
+    everything = np.ones((len(theta), problem.x.shape[1]))
+    best = np.argsort(objective(problem, theta, everything))[:3]
+    polished = minimise(problem, theta[best], everything[best])
+    first = int(np.argmin(polished.objective))
+    total = spent.sum() + len(theta) + polished.evaluations.sum()
+    chosen = Solution(*(part[first : first + 1] for part in polished))
+    return chosen._replace(evaluations=np.array([total])), polished
+
+
+def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
+    """Covariance A⁻¹BA⁻¹ of an M-estimator, B summed within units (Huber 1967; Powell 1991 for A).
+
+    A = Σ E[ψ′]·∇f ∇fᵀ. Few residuals fall inside a narrow corner, so E[ψ′] = P(|r| ≤ δ) is taken from a window of
+    n^−⅓ of the residuals' spread where that is wider. A parameter at a bound has no variance.
+    """
+    f, _, G = (part[0] for part in forward(problem, theta[None]))
+    residual = problem.log_loss - f
+    slope, _ = psi(problem, residual, problem.delta)
+    seen = residual[~problem.censored]
+    spread = min(seen.std(), float(np.subtract(*np.percentile(seen, [75, 25]))) / 1.349)
+    window = max(problem.delta, 1.06 * spread * len(seen) ** (-1 / 3))
+    inside = (np.abs(residual) <= window) & ~(problem.censored & (residual < 0))
+    low, high = problem.bounds
+    free = (theta > low) & (theta < high)
+    A = (G[free] * inside * problem.delta / window) @ G[free].T
+    pulls = np.zeros((int(units.max()) + 1, int(free.sum())))
+    np.add.at(pulls, units, (G[free] * slope).T)
+    inverse = np.linalg.pinv(A, hermitian=True)
+    out = np.zeros((len(theta), len(theta)))
+    out[np.ix_(free, free)] = inverse @ (pulls.T @ pulls) @ inverse
+    return out
+
+
+def minimise(
+    problem: Problem, theta: Floats, weights: Floats, *, tolerance: float = 1e-11, steps: int = 600
+) -> Solution:
     """Damped Newton steps from each θ with its own weights (B, n), in batches, through shrinking corners."""
     size = max(1, BATCH_CELLS // problem.x.shape[1])
     parts = [
-        _minimise(problem, theta[i : i + size], weights[i : i + size], steps) for i in range(0, len(theta), size)
+        _minimise(problem, theta[i : i + size], weights[i : i + size], tolerance, steps)
+        for i in range(0, len(theta), size)
     ]
     return Solution(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _minimise(problem: Problem, theta: Floats, weights: Floats, steps: int) -> Solution:
+def _minimise(problem: Problem, theta: Floats, weights: Floats, tolerance: float, steps: int) -> Solution:
     evaluations = np.zeros(len(theta), dtype=np.int64)
     for corner in CORNERS:
         last = corner == CORNERS[-1]
         theta, value, converged, spent = _newton(
-            problem, theta, weights, corner * problem.delta, 1e-11 if last else 1e-4, steps if last else steps // 4
+            problem, theta, weights, corner * problem.delta, tolerance if last else 1e-4, steps if last else steps // 4
         )
         evaluations += spent
     return Solution(theta, value, converged, evaluations)
@@ -145,8 +215,8 @@ def _newton(
         step = -(V @ (inverse * along)[..., None])[..., 0] / scale
         step /= np.maximum(1, np.abs(step).max(axis=1, keepdims=True))
         promised = 0.5 * (inverse * along**2).sum(axis=1)
-        done = promised <= tolerance * value
-        converged[live[done & (damping[live] <= 1e3)]] = True
+        done = 0.5 * (along**2 / np.maximum(np.abs(e), 1e-12)).sum(axis=1) <= tolerance * value
+        converged[live[done]] = True
         go = ~done & (damping[live] < 1e9)
         live, step, value = live[go], step[go], value[go]
         if not len(live):
