@@ -49,7 +49,7 @@ def alike(x: Floats, columns: Sequence[str]) -> list[str]:
     """Sizes with few different values, and pairs that go together in every run."""
     counts = [(name, distinct(column)) for name, column in zip(columns, x, strict=True)]
     said = [f"only {n} different {name}: their exponent hangs on single values" for name, n in counts if n < FEW]
-    together = np.corrcoef(x)
+    together = np.atleast_2d(np.corrcoef(x))
     for i, j in zip(*np.triu_indices(len(x), 1), strict=True):
         if abs(together[i, j]) > 0.99:
             said.append(

@@ -18,7 +18,7 @@ CORNERS = (100.0, 10.0, 1.0)  # times δ
 EXPONENTS = (0.0, 4.0)
 LEAST_SHARE = 1e-6  # of the loss; a term below it at the centre of the data is taken for absent
 PASS = 3  # evaluations that a pass with value, gradient and Hessian counts as
-BATCH_CELLS = 60_000  # runs × fits worked on at once: fits the cache
+BATCH_CELLS = 15_000  # runs × fits worked on at once: fits the cache
 
 
 class Problem(NamedTuple):
@@ -67,7 +67,7 @@ def forward(problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats]:
     return top + np.log(total), share, np.concatenate([share, -share[:, 1:] * problem.x], axis=1)
 
 
-def psi(problem: Problem, residual: Floats, delta: float) -> tuple[Floats, Floats]:
+def psi(problem: Problem, residual: Floats, delta: float) -> tuple[Floats, Numbers]:
     """Huber's ψ and ψ′; of a lower bound that is kept, 0."""
     kept = problem.censored & (residual < 0)
     return np.where(kept, 0.0, np.clip(residual, -delta, delta)), (np.abs(residual) <= delta) & ~kept
@@ -135,19 +135,20 @@ def solve(problem: Problem) -> tuple[Solution, Solution]:
     spread = (0.5 + np.outer(np.arange(8 * terms), ratio ** -np.arange(1.0, terms + 1))) % 1
     theta, spent = projected(problem, 0.1 + 0.9 * spread)
     everything = np.ones((len(theta), problem.x.shape[1]))
-    best = np.argsort(objective(problem, theta, everything))[:3]
-    polished = minimise(problem, theta[best], everything[best])
-    first = int(np.argmin(polished.objective))
+    first = np.argsort(objective(problem, theta, everything))[:3]
+    polished = minimise(problem, theta[first], everything[first])
     total = spent.sum() + len(theta) + polished.evaluations.sum()
-    chosen = Solution(*(part[first : first + 1] for part in polished))
-    return chosen._replace(evaluations=np.array([total])), polished
+    least = int(np.argmin(polished.objective))
+    one = slice(least, least + 1)
+    best = Solution(polished.theta[one], polished.objective[one], polished.converged[one], np.array([total]))
+    return best, polished
 
 
 def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
     """Covariance A⁻¹BA⁻¹ of an M-estimator, B summed within units (Huber 1967; Powell 1991 for A).
 
     A = Σ E[ψ′]·∇f ∇fᵀ. Few residuals fall inside a narrow corner, so E[ψ′] = P(|r| ≤ δ) is taken from a window of
-    n^−⅓ of the residuals' spread where that is wider. A parameter at a bound has no variance.
+    n^−⅓ of the residuals' spread where that is wider. Scaled by units / (units − parameters); a parameter at a bound has no variance.
     """
     f, _, G = (part[0] for part in forward(problem, theta[None]))
     residual = problem.log_loss - f
@@ -163,7 +164,8 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
     np.add.at(pulls, units, (G[free] * slope).T)
     inverse = np.linalg.pinv(A, hermitian=True)
     out = np.zeros((len(theta), len(theta)))
-    out[np.ix_(free, free)] = inverse @ (pulls.T @ pulls) @ inverse
+    few = len(pulls) / max(1, len(pulls) - int(free.sum()))
+    out[np.ix_(free, free)] = few * inverse @ (pulls.T @ pulls) @ inverse
     return out
 
 
