@@ -103,7 +103,7 @@ def chinchilla(data: Path) -> dict[str, Any]:
         "tokens_per_param_with_bootstrap95": best,
         "on_the_240_points": said,
         "notes": [
-            "A residual is ln loss - ln surface: Hoffmann et al.'s rounded values promise 1.7% too high a loss on average.",
+            "A residual is ln loss - ln surface: Hoffmann et al.'s rounded values promise 1.7% too much on average.",
             "With all 245 points beta and E leave Epoch's intervals: five points decide them.",
         ],
     }

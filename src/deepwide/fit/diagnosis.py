@@ -32,7 +32,7 @@ def unseen(problem: Problem, theta: Floats, share: Floats, names: Sequence[str])
     terms = len(problem.x)
     low, high = problem.bounds
     gone = [
-        f"the term of {names[i]} is not seen in these runs: it went to zero, and its exponent says nothing"
+        f"{names[i]} went to zero: these runs do not show its term" + (", and its exponent says nothing" if i else "")
         for i in range(terms + 1)
         if share[i].max() < SEEN
     ]
@@ -70,7 +70,7 @@ def influence(
     weights = (units[None] != examined[:, None]).astype(float)
     terms = len(problem.x)
     without = minimise(problem, np.tile(theta, (len(examined), 1)), weights).theta
-    moved = np.abs(without - theta)[:, terms + 1 :] / np.maximum(errors[terms + 1 :], 1e-12)
+    moved = np.abs(without - theta)[:, terms + 1 :] / np.maximum(errors[terms + 1 :], 1e-6)
     one, exponent = np.unravel_index(int(moved.argmax()), moved.shape)
     if moved[one, exponent] <= 1:
         return []

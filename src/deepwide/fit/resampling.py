@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from deepwide.arrays import Floats, Integers
+from deepwide.errors import DeepwideError, quoted
 from deepwide.fit.runs import Runs
 from deepwide.laws import Interval
 
@@ -13,6 +14,8 @@ Unit = Literal["cell", "shape"]
 
 def units_of(runs: Runs, unit: Unit) -> Integers:
     """A number for each run: the same in a cell (only the seed differs), or in a shape (tokens differ too)."""
+    if unit not in ("cell", "shape"):
+        raise DeepwideError(f"the unit to resample must be 'cell' or 'shape', not {quoted(unit)}.")
     if unit == "cell":
         return runs.cells
     shape = np.nan_to_num(np.column_stack([runs.depth, runs.width, runs.block_params, runs.total_params]), nan=-1.0)

@@ -17,6 +17,7 @@ from deepwide.arrays import Floats, Integers, Numbers
 CORNERS = (100.0, 10.0, 1.0)  # times δ
 EXPONENTS = (0.0, 4.0)
 LEAST_SHARE = 1e-6  # of the loss; a term below it at the centre of the data is taken for absent
+NOTHING = 1e-22  # a run's share of the objective when it is met to 1e-11
 PASS = 3  # evaluations that a pass with value, gradient and Hessian counts as
 BATCH_CELLS = 15_000  # runs × fits worked on at once: fits the cache
 
@@ -148,7 +149,8 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
     """Covariance A⁻¹BA⁻¹ of an M-estimator, B summed within units (Huber 1967; Powell 1991 for A).
 
     A = Σ E[ψ′]·∇f ∇fᵀ. Few residuals fall inside a narrow corner, so E[ψ′] = P(|r| ≤ δ) is taken from a window of
-    n^−⅓ of the residuals' spread where that is wider. Scaled by units / (units − parameters); a parameter at a bound has no variance.
+    n^−⅓ of the residuals' spread where that is wider. Scaled by units / (units − parameters); a parameter at a bound
+    has no variance.
     """
     f, _, G = (part[0] for part in forward(problem, theta[None]))
     residual = problem.log_loss - f
@@ -217,7 +219,7 @@ def _newton(
         step = -(V @ (inverse * along)[..., None])[..., 0] / scale
         step /= np.maximum(1, np.abs(step).max(axis=1, keepdims=True))
         promised = 0.5 * (inverse * along**2).sum(axis=1)
-        done = 0.5 * (along**2 / np.maximum(np.abs(e), 1e-12)).sum(axis=1) <= tolerance * value
+        done = 0.5 * (along**2 / np.maximum(np.abs(e), 1e-12)).sum(axis=1) <= tolerance * value + NOTHING
         converged[live[done]] = True
         go = ~done & (damping[live] < 1e9)
         live, step, value = live[go], step[go], value[go]

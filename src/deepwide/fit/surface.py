@@ -4,7 +4,7 @@
   shape   L = e^floor + e^w·width^−p + e^l·depth^−q + e^n·P^−r + e^t·T^−s  McLeish et al. 2025
 
 N, P parameters, D, T tokens; all coefficients positive. The objective is the sum of Huber losses of
-ln loss − ln prediction, with the corner at δ = 1e-3 as both papers have it (Gemstones' printed surface: 1e-4).
+ln loss − ln prediction, with the corner at δ = 1e-3 as in Hoffmann et al.; Gemstones' printed surface has 1e-4.
 """
 
 import math
@@ -18,7 +18,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fit.diagnosis import alike, distinct, influence, unseen
 from deepwide.fit.fit import Fit, Residual, rows, share_range
 from deepwide.fit.resampling import Unit, draws_of, spread, units_of
-from deepwide.fit.robust import Problem, forward, minimise, sandwich, solve
+from deepwide.fit.robust import NOTHING, Problem, forward, minimise, sandwich, solve
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import ComputeLaw, Interval, SurfaceLaw
 from deepwide.quantities import show_count
@@ -83,6 +83,8 @@ class SurfaceFit(Fit):
         if not (math.isfinite(train_flops) and train_flops > 0):
             raise DeepwideError(f"training FLOPs must be a number above 0, not {train_flops:g}.")
         laws = [self.compute_law(), *(ComputeLaw("", *row) for row in self.resamples)]
+        if not self._has_an_optimum:
+            raise DeepwideError("this surface has no optimum: one of its exponents is 0, see its warnings.")
         N, D = np.array([law.optimum(train_flops) for law in laws if min(law[2:]) > 0]).T
         low, high = self.flops_range
         said = []
@@ -95,6 +97,10 @@ class SurfaceFit(Fit):
                     f"{show_count(least)} to {show_count(most)}"
                 )
         return Optimum(spread(N), spread(D), spread(D / N), tuple(said))
+
+    @property
+    def _has_an_optimum(self) -> bool:
+        return self.terms == "tokens" and min(self.values[1:]) > 0
 
     def law(self) -> SurfaceLaw | None:
         """A law of depth for a surface in shape; one in parameters and tokens names no depth: None."""
@@ -111,15 +117,20 @@ class SurfaceFit(Fit):
         """The surface, and its optimum at the largest runs."""
         if self.terms == "tokens":
             E, A, B, alpha, beta = self.values
-            best = self.optimum(self.flops_range[1])
-            return [
+            said = [
                 f"Loss = {E:.4g} + {A:.4g}/N^{alpha:.4g} + {B:.4g}/D^{beta:.4g}, "
                 f"N {self.counting} parameters, D tokens.",
-                f"At the largest runs' {self.flops_range[1]:.2g} FLOPs the least loss is at "
-                f"{show_count(best.params.value)} parameters and {show_count(best.tokens.value)} tokens: "
-                f"{_words(best.tokens_per_param)} per parameter.",
                 "A surface in parameters and tokens names no depth.",
             ]
+            if not self._has_an_optimum:
+                return said
+            best = self.optimum(self.flops_range[1])
+            optimum = (
+                f"At the largest runs' {self.flops_range[1]:.2g} FLOPs the least loss is at "
+                f"{show_count(best.params.value)} parameters and {show_count(best.tokens.value)} tokens: "
+                f"{_words(best.tokens_per_param)} per parameter."
+            )
+            return [said[0], optimum, said[1]]
         terms = [f"e^{self[n]:.4g}·{n}^−{self[n + '_exponent']:.4g}" for n in COLUMNS["shape"]]
         most = self.params_range[1]
         return [
@@ -187,7 +198,7 @@ def fit_surface(
 
     f, share, G = (part[0] for part in forward(problem, theta[None]))
     residual = log_loss - f
-    Q = np.linalg.qr((G / np.linalg.norm(G, axis=1, keepdims=True)).T)[0]
+    Q = np.linalg.qr((G / np.maximum(np.linalg.norm(G, axis=1, keepdims=True), 1e-300)).T)[0]
     leverage = (Q**2).sum(axis=1)
     errors = resampled.theta.std(axis=0) if resampled is not None else np.sqrt(np.diag(covariance))
     warnings = [
@@ -195,7 +206,7 @@ def fit_surface(
         *alike(x, COLUMNS[terms]),
         *influence(problem, theta, units, leverage, errors, NAMES[terms]),
     ]
-    if polished.objective.max() > polished.objective.min() * (1 + 1e-6):
+    if polished.objective.max() > polished.objective.min() * (1 + 1e-6) + NOTHING * len(runs):
         warnings.append("the search met several minima; the best is reported")
     notes = list(runs.notes)
     if resampled is not None and not resampled.converged.all():
