@@ -337,15 +337,15 @@ def test_few_sizes_and_sizes_that_go_together_are_warned_of() -> None:
 
 
 def test_a_run_that_decides_alone_is_named() -> None:
-    runs = chinchilla_like(0.002, sizes=5, lengths=4)
+    runs = chinchilla_like(0.002, sizes=5, lengths=5)
     alone = Runs.of(
         total_params=np.append(runs.total_params, 1e5),
         tokens=np.append(runs.tokens, 1e10),
         loss=np.append(runs.loss, 13.0),
     )
     fit = fit_surface(alone, bootstrap=0)
-    assert any("without row 21" in each for each in fit.warnings)
-    assert fit.residuals[20].leverage == max(r.leverage for r in fit.residuals)
+    assert any("without row 26" in each for each in fit.warnings)
+    assert fit.residuals[25].leverage == max(r.leverage for r in fit.residuals)
     assert sum(r.leverage for r in fit.residuals) == pytest.approx(5)
     assert not fit_surface(runs, bootstrap=0).warnings
 
