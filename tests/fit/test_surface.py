@@ -260,6 +260,17 @@ def sandwich_of(runs: Runs) -> Any:
     return sandwich(problem, np.array([0.6, -1.0, -1.0, 0.3, 0.3]), units_of(runs, "cell"))
 
 
+def test_with_a_wide_corner_the_sandwich_is_least_squares_own() -> None:
+    runs = chinchilla_like(0.01)
+    x = np.log([runs.total_params, runs.tokens])
+    problem = Problem(x - x.mean(axis=1, keepdims=True), np.log(runs.loss), runs.diverged, 1.0)
+    theta = np.array([0.6, -1.0, -1.0, 0.3, 0.3])
+    f, _, G = (part[0] for part in forward(problem, theta[None]))
+    bread = np.linalg.inv(G @ G.T)
+    meat = (G * (problem.log_loss - f) ** 2) @ G.T
+    assert sandwich_of(runs) == pytest.approx(48 / 43 * bread @ meat @ bread, rel=1e-6)
+
+
 def test_the_law_of_a_surface_in_shape_can_be_planned_with(tmp_path: Path) -> None:
     fit = fit_surface(gemstones_like(), terms="shape", bootstrap=25)
     law = fit.law()
@@ -306,7 +317,9 @@ def test_the_optimum_is_the_least_loss_at_its_flops_and_warns_outside_the_runs()
     assert best.tokens_per_param.value == pytest.approx(best.tokens.value / best.params.value)
     assert best.params.low < best.params.value < best.params.high  # type: ignore[operator]
     assert not best.warnings
-    assert "outside the runs" in fit.optimum(1e25).warnings[0]
+    assert fit.flops_range == pytest.approx((6 * 3e7 * 1e9, 6 * 3e9 * 1e11))
+    assert [each.split()[1] for each in fit.optimum(1e25).warnings] == ["FLOPs", "optimum's", "optimum's"]
+    assert "FLOPs lie outside the runs" in fit.optimum(1e16).warnings[0]
     with pytest.raises(DeepwideError, match="above 0"):
         fit.optimum(-1.0)
 
