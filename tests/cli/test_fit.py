@@ -58,6 +58,26 @@ def test_a_ridge_about_a_law_of_ones_own(table: str, tmp_path: Path) -> None:
     assert call("plan", "1M", "--law", str(tmp_path / "ridge.json")).returncode == 0
 
 
+def test_rows_are_chosen_by_limits(table: str) -> None:
+    made = json.loads(
+        call("fit", table, "--bootstrap", "0", "--where", "depth<8", "--where", "depth>1", "--json").stdout
+    )
+    assert made["curves"]["depths"] == [2, 4]
+    assert any("28 rows without depth" in note for note in made["notes"])
+
+
+def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:
+    data = shared_data / "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"
+    columns = ["--column", "total_params=Model Size", "--column", "train_flops=Training FLOP"]
+    made = call("fit", str(data), "--kind", "surface", *columns, "--where", "loss<3.43", "--bootstrap", "50", "--json")
+    found = json.loads(made.stdout)
+    values = dict(zip(found["names"], found["values"], strict=True))
+    assert found["runs"] == 240
+    assert 1.769 < values["E"] < 1.871
+    assert 0.317 < values["alpha"] < 0.373
+    assert 0.331 < values["beta"] < 0.415
+
+
 @pytest.mark.parametrize("picture", ["curves", "map", "residuals", "resamples"])
 def test_every_picture_is_drawn(table: str, tmp_path: Path, picture: str) -> None:
     out = tmp_path / f"{picture}.svg"
@@ -81,6 +101,11 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--column", "loss=vall_loss"], "did you mean 'val_loss'"),
         (["--where", "tokens=1B"], "no run has tokens within 1%"),
         (["--where", "tokens=x"], "not a size"),
+        (["--where", "tokens"], "chooses nothing"),
+        (["--where", "los<2"], "did you mean 'loss'"),
+        (["--where", "loss<0.1"], "has no run that is over"),
+        (["--kind", "surface"], "--column"),
+        (["--unit", "run"], "cell or shape"),
         (["--count", "all"], "block or total"),
         (["--count", "total"], "--column total_params="),
         (["--pair", "2"], "--pair 2,8"),

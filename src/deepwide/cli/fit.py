@@ -1,5 +1,7 @@
 """`deepwide fit`: from runs to a law."""
 
+import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,11 +27,15 @@ def fit(
     column: Annotated[
         list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
     ] = None,
-    where: Annotated[list[str] | None, typer.Option(help="Keep the rows nearest to a value: tokens=100B.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Choose rows: tokens=100B (the nearest), 'loss<4.5', 'depth>2'. Repeat.")
+    ] = None,
     embedding_rows: Annotated[
         str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
     ] = None,
-    count: Annotated[str, typer.Option(help="Size by block or total parameters.")] = "block",
+    count: Annotated[
+        str | None, typer.Option(help="Size by block or total parameters (default: total for a surface, else block).")
+    ] = None,
     pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
     slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
     base: Annotated[str, typer.Option(help="ridge: the law that depths are measured from.")] = "levine",
@@ -40,6 +46,9 @@ def fit(
     terms: Annotated[
         str, typer.Option(help="surface: tokens (E + A/N^α + B/D^β) or shape (width and depth as well).")
     ] = "tokens",
+    unit: Annotated[
+        str, typer.Option(help="surface: resample cells, or shapes (rows that are checkpoints of one run).")
+    ] = "cell",
     bootstrap: Annotated[int, typer.Option(min=0, max=100_000, help="Resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the resamples.")] = 0,
     law: Annotated[Path | None, typer.Option(help="Save the law for: deepwide plan --law FILE.")] = None,
@@ -52,7 +61,7 @@ def fit(
 ) -> None:
     """Fit a law to runs: where deeper starts to win, the best depth, or the loss; with errors and warnings."""
     from deepwide.figures import check_suffix, save_chart
-    from deepwide.fit import fit_ridge, fit_transition
+    from deepwide.fit import fit_ridge, fit_surface, fit_transition
     from deepwide.laws import save_law
 
     if kind not in KINDS:
@@ -62,8 +71,11 @@ def fit(
         raise DeepwideError(f"no picture '{chosen[:40]}': {did_you_mean(chosen, PICTURES)}")
     if chosen == "curves" and kind != "transition":
         raise DeepwideError("curves are drawn of a transition fit: use --picture map, residuals or resamples.")
+    count = count or ("total" if kind == "surface" else "block")
     if count not in ("block", "total"):
         raise DeepwideError(f"--count is block or total, not '{count[:40]}'.")
+    if unit not in ("cell", "shape"):
+        raise DeepwideError(f"--unit is cell or shape, not '{unit[:40]}'.")
     if plot:
         check_suffix(plot)
     table = _read(runs, column, where, embedding_rows)
@@ -74,7 +86,7 @@ def fit(
     elif kind == "ridge":
         made = fit_ridge(table, base=base, embeddings=embeddings, drift=drift, **common)
     else:
-        raise NotImplementedError(terms)
+        made = fit_surface(table, terms=terms, unit=unit, **common)  # type: ignore[arg-type]
     found = made.law()
     if law is not None:
         if found is None:
@@ -112,10 +124,31 @@ def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, e
     from deepwide.fit import read_runs
     from deepwide.quantities import parse_count
 
-    columns = _pairs(column, "--column", "loss=val_loss")
-    chosen = {name: float(parse_count(value)) for name, value in _pairs(where, "--where", "tokens=100B").items()}
+    nearest: dict[str, float] = {}
+    between: dict[str, tuple[float, float]] = {}
+    for text in where or []:
+        match = re.fullmatch(r"\s*(\w+)\s*([<=>])\s*(\S+)\s*", text)
+        if not match:
+            raise DeepwideError(f"--where '{text[:60]}' chooses nothing: write tokens=100B, 'loss<4.5' or 'depth>2'.")
+        name, how, written = match.groups()
+        value = _number(written)
+        low, high = between.get(name, (-math.inf, math.inf))
+        if how == "=":
+            nearest[name] = value
+        else:
+            between[name] = (low, value) if how == "<" else (value, high)
     rows = float(parse_count(embedding_rows)) if embedding_rows else None
-    return read_runs(runs, columns, where=chosen, embedding_rows=rows)
+    columns = _pairs(column, "--column", "loss=val_loss")
+    return read_runs(runs, columns, where=nearest, between=between, embedding_rows=rows)
+
+
+def _number(written: str) -> float:
+    from deepwide.quantities import parse_count
+
+    try:
+        return float(written)
+    except ValueError:
+        return float(parse_count(written))
 
 
 def _pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:

@@ -93,19 +93,17 @@ def fitted_map(fit: "Fit", title: str = "") -> Any:
     law = fit.law()
     if law is None:
         raise DeepwideError("these runs give no law, so there is no map of it: draw the curves or the residuals.")
-    if any(r.depth <= 0 for r in fit.residuals):
-        raise DeepwideError("the map needs the depth of every run.")
     points: dict[tuple[float, float], Point] = {}
     best: dict[int, float] = {}
     for r in fit.residuals:
         band = round(math.log(r.params, 1.5))
         best[band] = min(best.get(band, math.inf), r.loss if not r.diverged else math.inf)
     for r in sorted(fit.residuals, key=lambda r: r.loss, reverse=True):
+        if r.depth is None:
+            raise DeepwideError("the map needs the depth of every run.")
         kind = "best of its size" if r.loss == best[round(math.log(r.params, 1.5))] else "run"
         name = show_count(round(r.params)) if kind == "best of its size" else ""
-        points[r.depth, r.params] = Point(
-            name, int(r.depth), int(max(r.width, 1)), int(r.params), kind, f"{r.loss:.4g}"
-        )
+        points[r.depth, r.params] = Point(name, int(r.depth), int(r.width or 1), int(r.params), kind, f"{r.loss:.4g}")
     high = 100 * max(r.params for r in fit.residuals)
     near = sorted((m for m in all_models() if m.shape.block_params <= high), key=lambda m: m.shape.block_params)[:8]
     public = [Point.of(m.name, m.shape, "public") for m in near]
@@ -119,7 +117,7 @@ def residual_plot(fit: "Fit", title: str = "") -> Any:
     rows: list[dict[str, Any]] = [
         {
             "size": r.params,
-            "depth": f"{r.depth:g}" if r.depth > 0 else "–",
+            "depth": "–" if r.depth is None else f"{r.depth:g}",
             "residual": 100 * math.expm1(r.residual),
             "leverage": r.leverage,
             "seed": r.seed,

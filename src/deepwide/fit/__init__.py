@@ -10,9 +10,10 @@ from deepwide.fit.fit import Fit, Residual, read_document
 from deepwide.fit.ridge import RidgeFit, fit_ridge
 from deepwide.fit.runs import Counting, Runs, read_runs
 from deepwide.fit.simulate import simulate
+from deepwide.fit.surface import SurfaceFit, fit_surface
 from deepwide.fit.transition import Pair, TransitionFit, fit_transition
 
-AnyFit = Annotated[TransitionFit | RidgeFit, Field(discriminator="kind")]
+AnyFit = Annotated[TransitionFit | RidgeFit | SurfaceFit, Field(discriminator="kind")]
 
 
 def load_fit(path: str | Path) -> Fit:
@@ -33,8 +34,10 @@ __all__ = [
     "Residual",
     "RidgeFit",
     "Runs",
+    "SurfaceFit",
     "TransitionFit",
     "fit_ridge",
+    "fit_surface",
     "fit_transition",
     "load_fit",
     "read_runs",

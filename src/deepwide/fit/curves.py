@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
-from deepwide.fit.fit import Residual, rows, t95
+from deepwide.fit.fit import rows, t95
 from deepwide.fit.regression import Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Interval
@@ -129,25 +129,3 @@ def fit_curves(runs: Runs, counting: Counting = "block") -> tuple[Curves, Regres
         noise=0.0 if math.isnan(made.noise) else made.noise,
     )
     return curves, made, into
-
-
-def residual_table(runs: Runs, regression: Regression, counting: Counting) -> tuple[Residual, ...]:
-    """One record a run, for pictures and for readers."""
-    table = np.column_stack([runs.depth, runs.width, runs.size(counting), runs.tokens])
-    table = np.nan_to_num(table, nan=-1.0)  # not known: JSON has no NaN
-    fitted = np.column_stack([regression.y, regression.fitted, regression.residuals, regression.leverage])
-    return tuple(
-        Residual(
-            depth=float(L),
-            width=float(d),
-            params=float(N),
-            tokens=float(D),
-            seed=int(seed),
-            loss=math.exp(y),
-            fitted=math.exp(m),
-            residual=float(r),
-            leverage=float(h),
-            diverged=bool(diverged),
-        )
-        for (L, d, N, D), seed, (y, m, r, h), diverged in zip(table, runs.seed, fitted, runs.diverged, strict=True)
-    )

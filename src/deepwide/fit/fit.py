@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.files import write_text
+from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Interval, Law
 
 FORMAT = "deepwide-fit-1"
@@ -23,10 +24,10 @@ How = Literal["likelihood", "bootstrap"]
 class Residual(NamedTuple):
     """One run as the fit sees it. `residual` is ln loss − ln fitted; for a diverged run `loss` is its lower bound."""
 
-    depth: float
-    width: float
+    depth: float | None  # None where the runs do not say
+    width: float | None
     params: float
-    tokens: float
+    tokens: float | None
     seed: int
     loss: float
     fitted: float
@@ -139,6 +140,20 @@ def t95(dof: int) -> float:
 def rows(matrix: Any) -> tuple[tuple[float, ...], ...]:
     """A matrix as the tuples that a frozen model keeps."""
     return tuple(tuple(float(x) for x in row) for row in np.asarray(matrix))
+
+
+def residual_table(
+    runs: Runs, counting: Counting, y: Floats, fitted: Floats, residual: Floats, leverage: Floats
+) -> tuple[Residual, ...]:
+    """One record a run, for pictures and for readers; y and fitted are of ln loss."""
+
+    def known(column: Floats) -> list[float | None]:
+        return [None if math.isnan(x) else x for x in column.tolist()]
+
+    sizes = runs.size(counting).tolist()
+    shapes = (known(runs.depth), known(runs.width), sizes, known(runs.tokens), runs.seed.tolist())
+    found = (np.exp(y).tolist(), np.exp(fitted).tolist(), residual.tolist(), leverage.tolist(), runs.diverged.tolist())
+    return tuple(Residual(*row) for row in zip(*shapes, *found, strict=True))
 
 
 def share_range(shares: Floats) -> tuple[float, float] | None:

@@ -13,8 +13,7 @@ import numpy as np
 
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
-from deepwide.fit.curves import residual_table
-from deepwide.fit.fit import Fit, rows, share_range, t95
+from deepwide.fit.fit import Fit, residual_table, rows, share_range, t95
 from deepwide.fit.regression import Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
@@ -161,7 +160,7 @@ def fit_ridge(
         covariance=rows(covariance),
         dof=made.dof,
         resamples=rows(draws),
-        residuals=residual_table(runs, made, counting),
+        residuals=residual_table(runs, counting, made.y, made.fitted, made.residuals, made.leverage),
         noise=0.0 if math.isnan(made.noise) else made.noise,
         params_range=(float(size.min()), float(size.max())),
         depth_range=(float(runs.depth.min()), float(runs.depth.max())),

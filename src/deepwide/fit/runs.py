@@ -159,13 +159,15 @@ def read_runs(
     columns: Mapping[str, str] | None = None,
     *,
     where: Mapping[str, float] | None = None,
+    between: Mapping[str, tuple[float, float]] | None = None,
     embedding_rows: float | None = None,
 ) -> Runs:
     """The runs in sweep folders, run folders or tables (.csv, .jsonl, .parquet); `columns` maps our names to theirs.
 
     `where` keeps, of each shape, the row nearest to a value and within 1% of it (tokens=1e11: learning curves cut at
-    one length). `embedding_rows` gives block parameters to a table of totals: rows·width less. Where a shape was
-    trained at several learning rates, its best one is kept, by the mean over its seeds.
+    one length); `between` keeps rows strictly between two values. `embedding_rows` gives block parameters to a table of
+    totals: rows·width less. Where a shape was trained at several learning rates, its best one is kept, by the mean over
+    its seeds.
     """
     sources = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     if not sources:
@@ -179,7 +181,13 @@ def read_runs(
             rows += _from_table(source, columns or {}, notes)
         else:
             raise DeepwideError(f"there is no folder or table {source}.")
+    for name, (low, high) in (between or {}).items():
+        _check_column(name)
+        inside = [row for row in rows if low < row.get(name, math.nan) < high]
+        notes.append(f"{len(rows) - len(inside)} rows without {name} between {low:g} and {high:g}: left out as asked")
+        rows = inside
     for name, value in (where or {}).items():
+        _check_column(name)
         rows = _nearest(rows, name, value)
     if embedding_rows is not None:
         rows = [_less_embeddings(row, embedding_rows) for row in rows]
@@ -300,9 +308,12 @@ def _number(value: Any, where: str) -> float:
         raise DeepwideError(f"{where}: {quoted(value)} is not a number.") from None
 
 
-def _nearest(rows: list[dict[str, Any]], name: str, value: float) -> list[dict[str, Any]]:
+def _check_column(name: str) -> None:
     if name not in COLUMNS or name == "status":
         raise DeepwideError(f"there is no column '{name}' to choose by: {did_you_mean(name, COLUMNS)}")
+
+
+def _nearest(rows: list[dict[str, Any]], name: str, value: float) -> list[dict[str, Any]]:
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         distance = abs(row.get(name, math.inf) - value)

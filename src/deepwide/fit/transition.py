@@ -15,8 +15,8 @@ import numpy as np
 
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
-from deepwide.fit.curves import Curves, fit_curves, residual_table
-from deepwide.fit.fit import Fit, joined, rows, share_range, t95
+from deepwide.fit.curves import Curves, fit_curves
+from deepwide.fit.fit import Fit, joined, residual_table, rows, share_range, t95
 from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
@@ -177,7 +177,9 @@ def fit_transition(
         covariance=rows(line.covariance) if line else (),
         dof=regression.dof,
         resamples=rows(resamples) if line else (),
-        residuals=residual_table(runs, regression, counting),
+        residuals=residual_table(
+            runs, counting, regression.y, regression.fitted, regression.residuals, regression.leverage
+        ),
         noise=curves.noise,
         params_range=(float(runs.size(counting).min()), float(runs.size(counting).max())),
         depth_range=(float(min(curves.depths)), float(max(curves.depths))),
