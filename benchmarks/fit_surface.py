@@ -177,7 +177,7 @@ def gemstones_surface(data: Path) -> dict[str, Any]:
         "embedding_trap": trap,
         "notes": [
             "The published values are hot_100b+ with both embeddings counted and delta 1e-4: their objective there is "
-            "the published one to all its digits, and the refit's is lower: their L-BFGS-B stopped early.",
+            "the published one to all its digits. The refit's is lower: the published values are not the minimum.",
             "The 770 rows are checkpoints of 22 runs. Resampled as if independent (by cell) the errors are far too "
             "small; by shape they tell that 22 shapes hardly determine three terms of shape.",
         ],
