@@ -217,11 +217,13 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
         f"separation rank {least}{found}   ({', '.join([about, *extra])}, {case.weights} weights)",
         soft_wrap=True,
     )
+    less = f", less {case.relations} relations: {bound}" if case.relations and len(content["blocks"]) > 1 else ""
+    counted = f"count           {bound + case.relations if less else bound}{less}"
     if found == bound:
-        out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
+        out.print(f"{counted}   met: this is the separation rank, proved from both sides", soft_wrap=True)
     else:
         sure = "" if least else ", and almost surely equal to it"
-        out.print(f"count           {bound}   not met: the rank is at least {found}{sure}")
+        out.print(f"{counted}   not met: the rank is at least {found}{sure}", soft_wrap=True)
     _show_theorems(case)
     if blocks:
         table = Table("block", "rank", "count", box=None, pad_edge=False)
