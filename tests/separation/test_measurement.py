@@ -187,6 +187,23 @@ def test_a_prime_too_small_for_the_degrees_is_refused() -> None:
         measure(Case(3, 2), 23)
 
 
+def test_a_prime_too_large_for_the_width_is_refused() -> None:
+    with pytest.raises(DeepwideError, match="sums of 1200 products are not exact"):
+        measure(Case(1, 600), 11_863_279)
+    assert measure(Case(1, 60), 11_863_279).rank == 61
+
+
+@pytest.mark.parametrize(("depth", "width"), [(1, 1), (1, 16), (2, 1), (2, 9), (3, 3), (3, 6), (4, 2)])
+def test_the_chain_is_the_gram_form_value_by_value(depth: int, width: int) -> None:
+    case = Case(depth, width)
+    points = Points.draw(case, 7, PRIME)
+    wanted = list(range(len(case.block_bounds)))
+    for tile in ((slice(0, 3), slice(0, 7)), (slice(0, 1), slice(2, 7)), (slice(0, 7), slice(6, 7))):
+        fast, slow = (evaluator(case, points, PRIME, full_grid=False, chain=chain) for chain in (True, False))
+        for k, (one, other) in enumerate(zip(fast(*tile, wanted), slow(*tile, wanted), strict=True)):
+            assert (np.mod(one - other, PRIME) == 0).all(), k
+
+
 @pytest.mark.slow
 def test_larger_cases_meet_the_count() -> None:
     assert measure(Case(2, 8)).rank == 999
