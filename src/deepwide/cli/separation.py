@@ -294,7 +294,17 @@ def rank(
         work.softmax(grid, positions, seed, causal, weights, epsilon, points, plot, json)
         return
     if every_partition:
-        others = {"--causal": causal, "--at": at != -1, "--partition": partition, "--out": out, "--plot": plot}
+        others = {
+            "--causal": causal,
+            "--at": at != -1,
+            "--partition": partition,
+            "--out": out,
+            "--plot": plot,
+            "--blocks": blocks,
+            "--full-grid": full_grid,
+            "--confirm": confirm is True,
+            "--no-confirm": confirm is False,
+        }
         work.only_every_partition([name for name, given in others.items() if given])
         work.every_partition(grid, positions, seed, prime, weights, residual, budget, json)
         return
