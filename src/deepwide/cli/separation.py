@@ -119,7 +119,7 @@ def _count_less_relations(depth: int, width: int, heads: int) -> dict[str, Any] 
     plain, sharper = count(depth, width).total, Case(depth, width).bound
     if plain == sharper:
         return None
-    return _side(log3(sharper), "the same, less the relations that isotropic vectors give (docs/theory.md, 5.2)")
+    return _side(log3(sharper), "the same, less the relations that isotropic vectors give (docs/theory.md, 5.4)")
 
 
 def _plain(value: "arb") -> float | str:
