@@ -163,6 +163,78 @@ def test_a_range_that_is_killed_goes_on_where_it_was(run: Run, tmp_path: Path) -
     assert len(list(tmp_path.glob("*.json"))) == 9
 
 
+def test_confirm_confirms_what_was_kept_unconfirmed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("rank", "--depth", 2, "--width", "2,3", "--out", tmp_path)
+    assert run(*words, "--no-confirm")[1].count("not confirmed") == 2
+    assert run(*words)[1].count("not confirmed, kept") == 2
+    from deepwide.cli import rank
+
+    monkeypatch.setattr(rank, "measure", lambda *_, **__: pytest.fail("the first measurement is there already"))
+    code, out, _ = run(*words, "--confirm")
+    assert code == 0
+    assert out.count("confirmed modulo 1048571 by FLINT") == 2
+    assert "kept" not in out
+    assert run(*words, "--confirm")[1].count("by FLINT, kept") == 2
+
+
+@pytest.mark.slow
+def test_a_long_case_that_is_killed_goes_on_with_its_finished_blocks(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    words = ["rank", "--depth", "4", "--width", "2", "--heads", "2", "--no-confirm", "--out", str(path)]
+    process = subprocess.Popen([sys.executable, "-m", "deepwide", *words], stdout=subprocess.DEVNULL)
+    part = tmp_path / ".c.json.dgemm.part"
+    while not part.exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    assert not path.exists()
+    finished = len(json.loads(part.read_text())["ranks"])
+    code, out, err = run(*words)
+    assert code == 0
+    assert f"Going on with {finished} finished blocks" in err
+    assert "separation rank 4263" in out
+    assert not part.exists()
+
+
+def test_finished_blocks_are_used_and_those_of_something_else_are_not(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deepwide.separation import measurement, partial
+
+    monkeypatch.setattr(partial, "_SECONDS_BETWEEN", 0)
+    path, part = tmp_path / "c.json", tmp_path / ".c.json.dgemm.part"
+    honest, ranked = measurement.rank_in_place, []
+
+    def interrupted(matrix: np.ndarray, *rest: object) -> int:
+        if len(ranked) == 3:
+            raise KeyboardInterrupt
+        ranked.append(len(matrix))
+        return honest(matrix, *rest)  # type: ignore[arg-type]
+
+    words = ("rank", "--depth", 2, "--width", 3, "--out", path, "--no-confirm")
+    monkeypatch.setattr(measurement, "rank_in_place", interrupted)
+    assert run(*words)[0] != 0
+    assert ranked == [22, 19, 7]  # largest first
+    before = part.read_bytes()
+    monkeypatch.setattr(measurement, "rank_in_place", honest)
+    for other in (("--seed", 1), ("--prime", 65521), ("--width", 4), ("--residual",)):
+        code, _, err = run(*words, *other)
+        assert code == 2, other
+        assert "another measurement" in err
+    part.write_bytes(before.replace(b'"2": 21', b'"2": 20'))
+    assert "torn" in run(*words)[2]
+    part.write_bytes(before[:100])
+    assert "torn" in run(*words)[2]
+    part.write_bytes(before)
+    monkeypatch.setattr(measurement, "rank_in_place", lambda m, *rest: ranked.append(len(m)) or honest(m, *rest))
+    code, out, err = run(*words)
+    assert code == 0
+    assert "Going on with 3 finished blocks" in err
+    assert "separation rank 49" in out
+    assert sorted(ranked[3:]) == [2, 4]
+    assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [("{", "torn"), ("{}", "not a certificate of this program"), (None, "another measurement")],
@@ -245,6 +317,15 @@ def test_running_out_of_memory_gets_a_sentence(run: Run, monkeypatch: pytest.Mon
     assert "not enough memory" in err
 
 
+def test_relations_are_shown_beside_the_count(run: Run) -> None:
+    out = run("rank", "--depth", 3, "--width", 3, "--positions", "3,1", "--no-confirm")[1]
+    assert "count           967, less 8 relations: 959   not met" in out
+    out = run("bounds", "--depth", 3, "--width", 4)[1]
+    assert "31460" in out
+    assert "31456" in out
+    assert json.loads(run("bounds", "--depth", 3, "--width", 3, "--json")[1])["count_less_relations"] is None
+
+
 def test_other_networks(run: Run) -> None:
     for extra, rank in (
         (["--residual"], 18),
@@ -296,6 +377,10 @@ def test_softmax_is_marked_as_numerical(run: Run, tmp_path: Path) -> None:
         (["rank", "--depth", "1", "--width", "2", "--every-partition", "--at", "1"], "takes no --at"),
         (["rank", "--depth", "1", "--width", "2", "--every-partition", "--partition", "AB"], "takes no --partition"),
         (["rank", "--depth", "1", "--width", "2", "--every-partition", "--out", "x"], "takes no --out"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--blocks"], "takes no --blocks"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--full-grid"], "takes no --full-grid"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--confirm"], "takes no --confirm"),
+        (["rank", "--depth", "1", "--width", "2", "--every-partition", "--no-confirm"], "takes no --no-confirm"),
         (["rank", "--depth", "two", "--width", "3"], "'two' is no depth"),
         (["rank", "--depth", "3..2", "--width", "3"], "'3..2' is no depth"),
         (["rank", "--depth", "2", "--width", "3", "--positions", "0"], "are no positions"),

@@ -10,7 +10,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.separation.case import Case
-from deepwide.separation.certificates import _seal, certificate, read, verify, write
+from deepwide.separation.certificates import certificate, read, seal, verify, write
 from deepwide.separation.measurement import confirm, measure
 
 
@@ -62,7 +62,7 @@ def test_no_single_changed_digit_goes_unnoticed(path: Path) -> None:
 )  # fmt: skip
 def test_a_forged_and_sealed_certificate_does_not_verify(path: Path, key: str, value: object) -> None:
     forged = read(path) | {key: value}
-    write({**forged, "sha256": _seal(forged)}, path)
+    write({**forged, "sha256": seal(forged)}, path)
     with pytest.raises(DeepwideError, match="does not hold"):
         verify(path)
 
@@ -71,7 +71,7 @@ def test_a_forged_and_sealed_certificate_does_not_verify(path: Path, key: str, v
 def test_a_certificate_of_another_network_does_not_verify(path: Path, key: str, value: int) -> None:
     forged = read(path)
     forged["case"][key] = value
-    write({**forged, "sha256": _seal(forged)}, path)
+    write({**forged, "sha256": seal(forged)}, path)
     with pytest.raises(DeepwideError, match="does not hold"):
         verify(path)
 
@@ -79,7 +79,7 @@ def test_a_certificate_of_another_network_does_not_verify(path: Path, key: str, 
 def test_a_forged_confirmation_does_not_verify(path: Path) -> None:
     forged = read(path)
     forged["confirmed"]["points_sha256"] = "1" * 64
-    write({**forged, "sha256": _seal(forged)}, path)
+    write({**forged, "sha256": seal(forged)}, path)
     with pytest.raises(DeepwideError, match="second sample points"):
         verify(path)
 
@@ -110,7 +110,7 @@ def test_an_ill_formed_certificate_gets_a_sentence(path: Path, keys: list[str], 
     place[keys[-1]] = value
     if value is None:
         del place[keys[-1]]
-    write({**forged, "sha256": _seal(forged)}, path)
+    write({**forged, "sha256": seal(forged)}, path)
     with pytest.raises(DeepwideError, match=f"not a valid certificate: .*{words}"):
         verify(path)
 
@@ -118,7 +118,7 @@ def test_an_ill_formed_certificate_gets_a_sentence(path: Path, keys: list[str], 
 def test_a_second_prime_that_is_no_prime_does_not_verify(path: Path) -> None:
     forged = read(path)
     forged["confirmed"]["prime"] = 1
-    write({**forged, "sha256": _seal(forged)}, path)
+    write({**forged, "sha256": seal(forged)}, path)
     with pytest.raises(DeepwideError, match="out of range"):
         verify(path)
 

@@ -6,10 +6,13 @@ from math import comb
 import pytest
 
 from deepwide.errors import DeepwideError
+from deepwide.separation.case import Case
 from deepwide.separation.counting import (
     count,
+    most_letters,
     multiset,
     partitions,
+    relations,
     schur_dimension,
     side_with_output,
     side_without_output,
@@ -149,3 +152,40 @@ def test_what_cannot_be_counted_gets_a_sentence(
 ) -> None:
     with pytest.raises(DeepwideError, match=words):
         count(depth, width, 1, positions)
+
+
+def _most_letters_by_listing(depth: int, quadrics: int, hyperplane: bool) -> int:
+    """The largest set of letters without two neighbours across a closed gap, letter by letter."""
+    letters = (3**depth - 1) // 2
+    taken, free = (-1, 0) if hyperplane else (1, 0)  # best with the last letter taken, and with it free
+    for gap in range(1, letters):
+        times_three = next(n for n in range(depth + 1) if gap % 3 ** (n + 1))
+        closed = times_three < quadrics
+        taken, free = 1 + (free if closed else max(taken, free)), max(taken, free)
+    return max(taken, free)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5])
+def test_most_letters_against_the_word_gap_by_gap(depth: int) -> None:
+    for quadrics in range(depth + 1):
+        for hyperplane in (False, True):
+            listed = _most_letters_by_listing(depth, quadrics, hyperplane)
+            assert most_letters(depth, quadrics, hyperplane) == listed, (quadrics, hyperplane)
+
+
+def test_relations_are_points_curves_and_surfaces_of_quadrics() -> None:
+    assert relations(3, 4, 7) == 2 * 2  # two conics in a plane meet in four points
+    assert relations(3, 5, 7) == 4 * 14  # forms of degree 14 on an elliptic curve of degree 4
+    assert relations(4, 5, 21) == 2**4  # four quadrics in P^4
+    assert [relations(3, d, 7) for d in (1, 2, 3)] == [0, 0, 0]
+    assert all(relations(3, d, k) == 0 for d in range(1, 9) for k in range(7))
+
+
+def test_relations_lower_the_count_from_depth_3_and_width_4_on() -> None:
+    for depth, width in ((2, 16), (3, 3), (4, 3), (5, 2), (6, 3), (4, 4)):
+        assert Case(depth, width).bound == count(depth, width).total
+    assert {(L, d): Case(L, d).relations for L, d in ((3, 4), (3, 5), (4, 5), (5, 4))} == {
+        (3, 4): 4, (3, 5): 56, (4, 5): 16, (5, 4): 16,
+    }  # fmt: skip
+    assert Case(3, 4).bound == 31456
+    assert Case(3, 4, 2).relations == Case(3, 4, causal=True).relations == Case(3, 4, residual=True).relations == 0

@@ -8,9 +8,10 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.separation import measurement
 from deepwide.separation.case import Case
-from deepwide.separation.field import PRIME, SECOND_PRIME, reduce
+from deepwide.separation.evaluate import Points, evaluator
+from deepwide.separation.field import PRIME, SECOND_PRIME, flint_rank, rank_in_place, reduce
 from deepwide.separation.measurement import AboveTheCountError, confirm, estimate, measure
-from deepwide.separation.network import random_network
+from deepwide.separation.network import Network, random_network
 from deepwide.separation.theorems import structured_bound
 from separation.test_counting import TABLE
 
@@ -186,6 +187,23 @@ def test_a_prime_too_small_for_the_degrees_is_refused() -> None:
         measure(Case(3, 2), 23)
 
 
+def test_a_prime_too_large_for_the_width_is_refused() -> None:
+    with pytest.raises(DeepwideError, match="sums of 1200 products are not exact"):
+        measure(Case(1, 600), 11_863_279)
+    assert measure(Case(1, 60), 11_863_279).rank == 61
+
+
+@pytest.mark.parametrize(("depth", "width"), [(1, 1), (1, 16), (2, 1), (2, 9), (3, 3), (3, 6), (4, 2)])
+def test_the_chain_is_the_gram_form_value_by_value(depth: int, width: int) -> None:
+    case = Case(depth, width)
+    points = Points.draw(case, 7, PRIME)
+    wanted = list(range(len(case.block_bounds)))
+    for tile in ((slice(0, 3), slice(0, 7)), (slice(0, 1), slice(2, 7)), (slice(0, 7), slice(6, 7))):
+        fast, slow = (evaluator(case, points, PRIME, full_grid=False, chain=chain) for chain in (True, False))
+        for k, (one, other) in enumerate(zip(fast(*tile, wanted), slow(*tile, wanted), strict=True)):
+            assert (np.mod(one - other, PRIME) == 0).all(), k
+
+
 @pytest.mark.slow
 def test_larger_cases_meet_the_count() -> None:
     assert measure(Case(2, 8)).rank == 999
@@ -205,3 +223,57 @@ def test_the_estimate_counts_the_sample_points() -> None:
     assert estimate(case, chain=False).bytes > estimate(case).bytes + 8 * 600 * 600 * 32 * 512
     with pytest.raises(DeepwideError, match=r"at depth 1 a width of .* with one head"):
         measure(Case(1, 600, 600), memory=10**9)
+
+
+def _isotropic(case: Case, v: np.ndarray, prime: int) -> Network:
+    """Random weights changed so that v is isotropic for N_1 and N_2 and orthogonal to the readout's vector."""
+    network = random_network(case.depth, case.width, 1, prime, case.seed)
+
+    def times(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        return reduce(matrix @ vector, prime)
+
+    def dot(a: np.ndarray, b: np.ndarray) -> int:
+        return int(a @ b) % prime
+
+    below = v  # B_{l−1} … B_1 v
+    for layer in range(2):
+        key, query = times(network.key[layer, 0], below), network.query[layer, 0]
+        factor = dot(key, times(query, below)) * pow(dot(key, key) * dot(below, below), -1, prime) % prime
+        query -= np.outer(key, reduce(below * factor, prime))
+        reduce(query, prime)
+        below = times(network.mix(layer)[0], below)
+    below = times(network.mix(2)[0], below)
+    factor = dot(network.readout, below) * pow(dot(below, below), -1, prime) % prime
+    network.readout[:] = reduce(network.readout - reduce(below * factor, prime), prime)
+    return network
+
+
+def test_the_block_vanishes_at_an_isotropic_vector_and_the_one_before_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The relation behind the four that L = 3, d = 4 lacks, by the Gram form: no word, no chain."""
+    case = Case(3, 4, sides="BAAAA")
+    points = Points.draw(case, 5, PRIME)
+    network = _isotropic(case, points.b[0, :, 0], PRIME)
+    monkeypatch.setattr(Case, "network", lambda *_: network)
+    evaluate = evaluator(case, points, PRIME, full_grid=False, chain=False)
+    blocks = evaluate(slice(None), slice(None), list(range(14)))
+    for k, block in enumerate(blocks):
+        assert (block[:, 0] == 0).all() == (k >= 7), k
+        assert (block[:, 1] != 0).all(), k
+
+
+def test_relations_are_met_exactly_where_side_b_has_one_position() -> None:
+    """Predicted by `relations` before it was measured: 4 of 153, and the plain dimension is sampled."""
+    case = Case(3, 3, sides="BAAA")
+    dimension = case.block_dimensions[8]
+    evaluate = evaluator(case, Points.draw(case, dimension + 1, PRIME), PRIME, full_grid=False, chain=True)
+    assert rank_in_place(evaluate(slice(None), slice(None), [8])[0], PRIME) == 149 == dimension - 4
+    assert case.block_bounds[8] == 149
+
+
+@pytest.mark.slow
+def test_the_four_of_depth_3_and_width_4_lie_in_one_position_of_side_b() -> None:
+    case = Case(3, 4, sides="BAAAA")
+    dimension = case.block_dimensions[7]
+    assert (dimension, case.block_bounds[7]) == (680, 676)
+    evaluate = evaluator(case, Points.draw(case, dimension + 1, PRIME), PRIME, full_grid=False, chain=True)
+    assert flint_rank(evaluate(slice(None), slice(None), [7])[0], PRIME) == 676

@@ -189,3 +189,17 @@ def test_a_weight_file_that_is_none_gets_a_sentence(tmp_path: Path) -> None:
 def test_streams_are_beginnings_of_longer_ones_and_differ_by_name() -> None:
     assert (stream("a", (10,), P) == stream("a", (99,), P)[:10]).all()
     assert (stream("a", (10,), P) != stream("b", (10,), P)).any()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_gap_i_of_the_word_holds_the_matrix_of_layer_one_plus_how_often_3_divides_i(depth: int) -> None:
+    network = random_network(depth, 3, 1, P, seed=5)
+    below, between = np.eye(3), {}  # B_{l−1} … B_1, and N_l = (B_{l−1} … B_1)ᵀ A_l (B_{l−1} … B_1)
+    for layer in range(depth):
+        between[layer] = reduce(reduce(below.T @ network.score(layer)[0], P) @ below, P)
+        below = reduce(network.mix(layer)[0] @ below, P)
+    matrices = word(network)[::-1]
+    assert same(matrices[0], below)
+    for gap in range(1, len(matrices) - 1):
+        n = between[next(n for n in range(depth) if gap % 3 ** (n + 1))]
+        assert same(matrices[gap], n) or same(matrices[gap], n.T), gap

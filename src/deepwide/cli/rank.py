@@ -16,8 +16,17 @@ from deepwide.errors import DeepwideError
 from deepwide.separation import certificates
 from deepwide.separation.case import Case
 from deepwide.separation.field import PRIME, another_prime
-from deepwide.separation.measurement import Estimate, available_memory, check_size, confirm, estimate, measure
+from deepwide.separation.measurement import (
+    Estimate,
+    Measurement,
+    available_memory,
+    check_size,
+    confirm,
+    estimate,
+    measure,
+)
 from deepwide.separation.network import file_shape
+from deepwide.separation.partial import Partial
 from deepwide.separation.theorems import bounds, show_log3
 
 _CONFIRM_BY_DEFAULT_SECONDS = 60.0
@@ -115,7 +124,8 @@ def ranks(
         out.print(_ROW.format("depth", "width", "heads", "rank", "count", "time", "").rstrip())
     for case in wanted:
         content = kept.get(case)
-        if content is None:
+        unconfirmed = content is not None and again is True and not content["confirmed"]
+        if content is None or unconfirmed:
             try:
                 need = check_size(case, full_grid, memory)
             except DeepwideError as error:
@@ -123,15 +133,14 @@ def ranks(
                     raise
                 print(f"Skipped: {error}", file=sys.stderr)
                 continue
-            content = _measure(case, prime, full_grid, again, memory, need)
-            if paths:
-                certificates.write(content, paths[case])
+            known = certificates.measurement_of(content) if content else None
+            content = _measure(case, prime, full_grid, again, memory, need, paths.get(case), known)
         done.append(content)
         if not json:
             if single:
-                _show_one(content, case, blocks, paths.get(case), case in kept)
+                _show_one(content, case, blocks, paths.get(case), case in kept and not unconfirmed)
             else:
-                _show_row(content, case, case in kept, blocks)
+                _show_row(content, case, case in kept and not unconfirmed, blocks)
     if plot:
         from deepwide.figures.separation import ranks_figure, save
 
@@ -156,11 +165,25 @@ def _kept(path: Path, case: Case, prime: int, full_grid: bool) -> dict[str, Any]
 
 
 def _measure(
-    case: Case, prime: int, full_grid: bool, again: bool | None, memory: int, need: Estimate
-) -> dict[str, Any]:
+    case: Case, prime: int, full_grid: bool, again: bool | None, memory: int, need: Estimate, path: Path | None,
+    found: Measurement | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Measure, unless that is `found` already, and confirm; with a path, going on with blocks finished before."""
     label = f"depth {case.depth}, width {case.width}"
-    with _bar(label, need.seconds) as progress:
-        found = measure(case, prime, full_grid=full_grid, memory=memory, progress=progress)
+    parts: list[Partial] = []
+
+    def going_on(prime: int, algorithm: str) -> dict[str, Any]:
+        if path is None:
+            return {}
+        parts.append(Partial(path, case, prime, full_grid, algorithm))
+        if parts[-1].ranks:
+            print(f"Going on with {len(parts[-1].ranks)} finished blocks from {parts[-1].path}.", file=sys.stderr)
+        return {"finished": parts[-1].ranks, "keep": parts[-1].add}
+
+    if found is None:
+        with _bar(label, need.seconds) as progress:
+            how = going_on(prime, "dgemm")
+            found = measure(case, prime, full_grid=full_grid, memory=memory, progress=progress, **how)
     # The first measurement tells how this machine compares with the one the estimate was made on.
     slower = max(1.0, found.seconds / need.seconds) if need.seconds > 1 else 1.0
     expected = slower * estimate(case, full_grid, flint=True).seconds
@@ -169,9 +192,22 @@ def _measure(
         again = False
     second = None
     if again is not False:
+        if path and expected > _CONFIRM_BY_DEFAULT_SECONDS:  # what is known is kept while the rest takes its time
+            _write(certificates.certificate(found, None), path, parts)
         with _bar(f"{label}, again", expected) as progress:
-            second = confirm(found, memory=memory, progress=progress)
-    return certificates.certificate(found, second)
+            how = going_on(another_prime(prime), "flint")
+            second = confirm(found, memory=memory, progress=progress, **how)
+    content = certificates.certificate(found, second)
+    if path:
+        _write(content, path, parts)
+    return content
+
+
+def _write(content: dict[str, Any], path: Path, parts: list[Partial]) -> None:
+    """The certificate first, and only then away with the blocks it was made of."""
+    certificates.write(content, path)
+    while parts:
+        parts.pop().remove()
 
 
 def _time(seconds: float) -> str:
@@ -217,11 +253,13 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
         f"separation rank {least}{found}   ({', '.join([about, *extra])}, {case.weights} weights)",
         soft_wrap=True,
     )
+    less = f", less {case.relations} relations: {bound}" if case.relations and len(content["blocks"]) > 1 else ""
+    counted = f"count           {bound + case.relations if less else bound}{less}"
     if found == bound:
-        out.print(f"count           {bound}   met: this is the separation rank, proved from both sides")
+        out.print(f"{counted}   met: this is the separation rank, proved from both sides", soft_wrap=True)
     else:
         sure = "" if least else ", and almost surely equal to it"
-        out.print(f"count           {bound}   not met: the rank is at least {found}{sure}")
+        out.print(f"{counted}   not met: the rank is at least {found}{sure}", soft_wrap=True)
     _show_theorems(case)
     if blocks:
         table = Table("block", "rank", "count", box=None, pad_edge=False)
@@ -285,8 +323,8 @@ def only_every_partition(given: list[str]) -> None:
         )
     if given:
         raise DeepwideError(
-            f"--every-partition takes every balanced partition, reads the output at the first position and keeps "
-            f"nothing, so it takes no {' and no '.join(given)}."
+            f"--every-partition takes every balanced partition, reads the output at the first position, measures the "
+            f"full grid twice and keeps nothing, so it takes no {' and no '.join(given)}."
         )
 
 

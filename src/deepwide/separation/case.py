@@ -6,7 +6,14 @@ from math import comb
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.counting import check_shape, count, degree, side_with_output, side_without_output
+from deepwide.separation.counting import (
+    check_shape,
+    count,
+    degree,
+    relations,
+    side_with_output,
+    side_without_output,
+)
 from deepwide.separation.network import Network, identity_network, load_network, random_network
 
 
@@ -92,8 +99,8 @@ class Case:
         return tuple(side_with_output(self.width, a, n) for n in range(c + 1)), tuple(without)
 
     @cached_property
-    def block_bounds(self) -> tuple[int, ...]:
-        """The dimension bound of each block; meaningful when graded."""
+    def block_dimensions(self) -> tuple[int, ...]:
+        """The dimension of each block: what it could be by counting functions; meaningful when graded."""
         a, b = self.sides.count("A"), self.sides.count("B")
         if not self.causal and b:
             return count(self.depth, self.width, self.heads, (a, b)).blocks
@@ -101,8 +108,21 @@ class Case:
         return tuple(min(x, y) for x, y in zip(by_b, reversed(by_a), strict=True))
 
     @cached_property
+    def block_bounds(self) -> tuple[int, ...]:
+        """The bound of each block: its dimension, and with one head no more than the relations leave."""
+        if self.causal or self.residual or self.heads > 1 or "B" not in self.sides:
+            return self.block_dimensions
+        left = (n - relations(self.depth, self.width, k) for k, n in enumerate(self.dimensions[1]))
+        return tuple(map(min, self.block_dimensions, left))
+
+    @property
+    def relations(self) -> int:
+        """By how much the relations of isotropic vectors lower the count, all blocks together."""
+        return sum(self.block_dimensions) - sum(self.block_bounds)
+
+    @cached_property
     def bound(self) -> int:
-        """The dimension bound of the whole.
+        """The bound of the whole, which is what a measured rank is held against.
 
         Without grading the parts of degree (n, k) with n + k ≤ C fill a staircase, and a matrix that is zero
         outside it has rank at most that of any cover by k₀ columns and the rows they leave over.

@@ -45,7 +45,7 @@ def certificate(measurement: Measurement, confirmation: Measurement | None) -> d
         "seconds": round(measurement.seconds, 3),
     }
     if measurement.case.weights not in ("random", "identity"):
-        body["weights_sha256"] = _file_hash(Path(measurement.case.weights))
+        body["weights_sha256"] = file_hash(Path(measurement.case.weights))
     if confirmation:
         body["confirmed"] = {
             "prime": confirmation.prime,
@@ -54,15 +54,17 @@ def certificate(measurement: Measurement, confirmation: Measurement | None) -> d
             "points_sha256": confirmation.points_hash,
             "seconds": round(confirmation.seconds, 3),
         }
-    return {**body, "sha256": _seal(body)}
+    return {**body, "sha256": seal(body)}
 
 
-def _seal(body: dict[str, Any]) -> str:
+def seal(body: dict[str, Any]) -> str:
+    """The SHA-256 of the content but for the seal itself."""
     plain = {key: value for key, value in body.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -96,7 +98,7 @@ def read(path: Path) -> dict[str, Any]:
         raise DeepwideError(f"{path} is not a certificate but torn or something else: {error}.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DeepwideError(f"{path} is not a certificate of this program: its format is not '{FORMAT}'.")
-    if content.get("sha256") != _seal(content):
+    if content.get("sha256") != seal(content):
         raise DeepwideError(f"{path} was changed after it was written: its sha256 does not fit its content.")
     wrong = _wrong(content)
     if wrong:
@@ -158,10 +160,18 @@ def case_of(content: dict[str, Any]) -> Case:
     return Case(**{f.name: content["case"][f.name] for f in fields(Case)})
 
 
+def measurement_of(content: dict[str, Any]) -> Measurement:
+    """The measurement a certificate was made from."""
+    return Measurement(
+        case_of(content), content["prime"], content["full_grid"], tuple(content["blocks"]),
+        tuple(content["block_bounds"]), content["points_sha256"], content["algorithm"], content["seconds"],
+    )  # fmt: skip
+
+
 def check_weights(content: dict[str, Any], path: Path) -> None:
     """Stop if the weights were in a file that has changed since."""
     weights = content["case"]["weights"]
-    if "weights_sha256" in content and _file_hash(Path(weights)) != content["weights_sha256"]:
+    if "weights_sha256" in content and file_hash(Path(weights)) != content["weights_sha256"]:
         raise DeepwideError(f"{weights} is not the file the certificate {path} was made from: it has changed.")
 
 

@@ -17,6 +17,9 @@ With H heads the first layer sees S only through the H matrices V_h S K_hᵀ, r 
 forms, and every monomial of y has at most C' = (3^(L−1) − 1)/2 factors that are not among them. That
 cuts the functions down by how many such factors they hold, and `head_blocks` counts what is left.
 
+With one head some vectors v make the block vanish at S_B = v vᵀ, whatever side A is, and each takes one
+from B_k: `relations` counts them. They matter from depth 3 and width 4 on.
+
 docs/theory.md has the proofs. That the bounds are met is measured, not proved.
 """
 
@@ -158,6 +161,48 @@ def head_blocks(depth: int, width: int, heads: int) -> tuple[int, ...]:
 
     sums = [by_unseen(n) for n in range(c + 1)]
     return tuple(min(b + width * a for b, a in zip(sums[k], reversed(sums[c - k]), strict=True)) for k in range(c + 1))
+
+
+def most_letters(depth: int, quadrics: int, hyperplane: bool) -> int:
+    """How many letters S of the one-head word can be v vᵀ without the word being zero.
+
+    Gap i between two letters of the word holds the matrix N_l, l = 1 + (how often 3 divides i). If v is
+    isotropic for N_1 … N_q, letters v vᵀ on both sides of such a gap give the factor vᵀ N_l v = 0; the
+    gaps left cut the word into pieces of 3^q letters and a last one of (3^q − 1)/2. If v is orthogonal to
+    the readout's vector too, the first letter cannot be v vᵀ.
+
+    >>> most_letters(3, 0, False), most_letters(3, 2, False), most_letters(3, 2, True)
+    (13, 7, 6)
+    """
+    assert 0 <= quadrics <= depth
+    pieces = [3**quadrics] * degree(depth - quadrics) + [degree(quadrics)]
+    pieces[0] -= hyperplane
+    return sum((letters + 1) // 2 for letters in pieces)
+
+
+def relations(depth: int, width: int, k: int) -> int:
+    """δ_k: at least so many independent functionals of S_B vanish on block k of a one-head network.
+
+    Evaluations at S_B = v vᵀ, for v on q quadrics and perhaps a hyperplane on which no more than k − 1
+    letters can be v vᵀ. Independent ones are as many as forms of degree 2k on that complete intersection.
+
+    >>> relations(3, 3, 7), relations(3, 4, 7), relations(3, 5, 7), relations(2, 9, 2)
+    (0, 4, 56, 0)
+    """
+    found = 0
+    for hyperplane in (False, True):
+        variables = width - hyperplane
+        for quadrics in range(min(depth, variables - 1) + 1):
+            if most_letters(depth, quadrics, hyperplane) < k:
+                found = max(found, _forms_on_quadrics(variables, quadrics, 2 * k))
+                break  # more quadrics hold fewer forms
+    return found
+
+
+def _forms_on_quadrics(variables: int, quadrics: int, power: int) -> int:
+    """The coefficient of t^power in (1 − t²)^quadrics / (1 − t)^variables."""
+    terms = range(min(quadrics, power // 2) + 1)
+    return sum((-1) ** j * comb(quadrics, j) * multiset(variables, power - 2 * j) for j in terms)
 
 
 @dataclass(frozen=True)

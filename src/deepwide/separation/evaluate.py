@@ -15,7 +15,7 @@ import numpy as np
 from deepwide.separation.case import Case
 from deepwide.separation.counting import degree
 from deepwide.separation.field import Matrix, reduce
-from deepwide.separation.network import Network, constant_times, direct, gram, stream, times, word
+from deepwide.separation.network import Network, direct, gram, stream, times, word
 
 Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
 
@@ -134,10 +134,10 @@ def _chain(network: Network, points: Points, case: Case) -> Evaluator:
         right, left = chains((s_a.shape[2], s_b.shape[2]))
         right.start(reduce(matrices[0] @ x, p)[..., None])
         for m in matrices[1 : middle + 1]:  # v ← P S v
-            right.step(constant_times(m, s_a, p), constant_times(m, s_b, p))
+            right.step(_times_each(m, s_a, p), _times_each(m, s_b, p))
         left.start(network.readout[:, None, None])
         for m in reversed(matrices[middle + 1 :]):  # u ← S Pᵀ u, and (S Pᵀ)ᵀ = P S
-            left.step(*(constant_times(m, s, p).swapaxes(0, 1) for s in (s_a, s_b)))
+            left.step(*(_times_each(m, s, p).swapaxes(0, 1) for s in (s_a, s_b)))
         return [reduce(_coefficient(left, right, k), p) for k in wanted]
 
     return values
@@ -169,32 +169,53 @@ class _Chain:
 
     def step(self, m_a: Matrix, m_b: Matrix) -> None:
         n, old = self.degree, self.middle
-        a, b = m_a[..., None], m_b[:, :, None, :]
         if n:
             new, scratch = self._next[:n], self._scratch[: n - 1]
-            np.einsum("ija,kjab->kiab", m_a, old, out=new[:-1])
-            _apply(a, self.high, new[-1])
-            np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
+            if n > 1:
+                each = np.ascontiguousarray(m_a.transpose(2, 0, 1))
+                np.matmul(each, old.swapaxes(1, 2), out=new[:-1].swapaxes(1, 2))
+                # Not by BLAS: side B is the innermost axis, and turning the tile costs what it would save.
+                np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
+            _by_row(m_a, self.high, new[-1])
             new[1:] += scratch
-            new[0] += _apply(b, self.low, self._spare)
+            new[0] += _by_column(m_b, self.low, self._spare)
             for k in range(n):
                 reduce(new[k], self.prime, self._spare)
             self._now, self._next = self._next, self._now
-        self.low = reduce(_apply(a, self.low), self.prime)
+        self.low = reduce(_by_row(m_a, self.low), self.prime)
         if self.high.shape[1] > 1:  # it depends on side A as well, and is large
-            self.high = reduce(_apply(b, self.high, self._high[n % 2]), self.prime, self._spare)
+            self.high = reduce(_by_column(m_b, self.high, self._high[n % 2]), self.prime, self._spare)
         else:
-            self.high = reduce(_apply(b, self.high), self.prime)
+            self.high = reduce(_by_column(m_b, self.high), self.prime)
         self.degree += 1
 
 
-def _apply(m: Matrix, v: Matrix, out: Matrix | None = None) -> Matrix:
-    """Matrix (d d A B) times vector (d A B), not reduced, where A or B may be one.
+# By BLAS where it can be, one point or one row at a time: products so small (for d ≤ 16) that it runs each
+# on one thread. The tiles are shared out over the cores, and threads of its own would wait for each other.
 
-    Not by BLAS, though for d ≥ 8 parts of it are large products: with the tiles shared out over all
-    cores its own threads only wait for each other.
-    """
-    return np.einsum("ijab,jab->iab", m, v, out=out)
+
+def _times_each(m: Matrix, s: Matrix, prime: int) -> Matrix:
+    """One matrix times every matrix of a batch (j k points); reduced."""
+    out = np.empty_like(s)
+    np.matmul(m, s.swapaxes(0, 1), out=out.swapaxes(0, 1))
+    return reduce(out, prime)
+
+
+def _by_row(m: Matrix, v: Matrix, out: Matrix | None = None) -> Matrix:
+    """Matrices of side A (i j A) times vectors (j A B), where A or B may be one; not reduced."""
+    if out is None or v.shape[2] == 1:
+        return np.einsum("ijab,jab->iab", m[..., None], v, out=out)
+    if v.shape[1] == 1:
+        return np.matmul(m.swapaxes(1, 2), v[:, 0], out=out)
+    np.matmul(np.ascontiguousarray(m.transpose(2, 0, 1)), v.swapaxes(0, 1), out=out.swapaxes(0, 1))
+    return out
+
+
+def _by_column(m: Matrix, v: Matrix, out: Matrix | None = None) -> Matrix:
+    """Matrices of side B (i j B) times vectors (j A B), where A or B may be one; not reduced."""
+    if out is None or v.shape[2] > 1 or v.shape[1] == 1:
+        return np.einsum("ijab,jab->iab", m[:, :, None], v, out=out)
+    return np.matmul(v[..., 0].T, m, out=out)
 
 
 def _coefficient(left: _Chain, right: _Chain, k: int) -> Matrix:
