@@ -114,7 +114,7 @@ def test_bad_input_gets_one_sentence_and_starts_nothing(words: tuple[str, ...], 
 
 def test_the_worker_on_something_that_is_no_run_says_so(home: Path) -> None:
     done = call("worker", str(home))
-    assert done.returncode == 2
+    assert done.returncode == 6
     assert "is not a run folder" in done.stderr
 
 
