@@ -1,19 +1,16 @@
 """The planner's verbs as a user types them."""
 
-import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
-from deepwide.cli import main
+from cli.calling import ask, call
 
 Run = subprocess.CompletedProcess[str]
 
@@ -23,26 +20,6 @@ def run(*words: str) -> Run:
     command = [sys.executable, "-m", "deepwide", *words]
     clean = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=clean)
-
-
-def call(*words: str) -> Run:
-    """The command in this process, which is quicker: the same `main`, arguments and streams."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["deepwide", *words]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return subprocess.CompletedProcess(words, int(stop.value.code or 0), out.getvalue(), err.getvalue())
-
-
-def ask(*words: str) -> Any:
-    """What the command answers in JSON."""
-    done = call(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout, parse_constant=pytest.fail)  # NaN and Infinity are not JSON
 
 
 def test_plan_prints_a_shape_its_neighbours_every_law_and_the_reason() -> None:

@@ -1,17 +1,11 @@
 """`deepwide sweep` as a user types it."""
 
 import io
-import json
-import subprocess
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
-from deepwide.cli import main
+from cli.calling import ask, call
 
 SPEC = """
 name = "toys"
@@ -31,24 +25,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "160")
     (tmp_path / "toys.toml").write_text(SPEC)
     return tmp_path
-
-
-def call(*words: str) -> "subprocess.CompletedProcess[str]":
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["deepwide", *words]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return subprocess.CompletedProcess(words, int(stop.value.code or 0), out.getvalue(), err.getvalue())
-
-
-def ask(*words: str) -> Any:
-    done = call(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout, parse_constant=pytest.fail)
 
 
 def test_plan_prints_every_cell_and_its_cost_and_writes_nothing(home: Path) -> None:
@@ -90,6 +66,87 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
     assert call("sweep", "status", "toys.toml", "--watch").returncode == 0
 
 
+def test_plan_expects_only_what_is_left_and_export_says_what_is_missing(home: Path) -> None:
+    half = ("toys.toml", "--set", "grid.fail_at=[0]")
+    assert ask("sweep", "plan", *half)["expected_seconds"] > 0
+    assert call("sweep", "run", *half, "--set", "seeds=[0]").returncode == 0
+    shown = call("sweep", "export", *half)
+    assert shown.returncode == 0
+    assert shown.stdout.count("\n") == 3, "a header and two rows"
+    assert "2 of 4 cells are not over" in shown.stderr
+    assert len(ask("sweep", "export", *half)) == 2
+    done = (*half, "--set", "seeds=[0]")
+    assert ask("sweep", "plan", *done)["expected_seconds"] == 0
+    assert "nothing is left for" in call("sweep", "plan", *done).stdout
+    assert "nothing to retry" in call("sweep", "retry", *done, "--failed").stdout
+
+
+def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
+    words = ("toys.toml", "--set", "grid.fail_at=[0]")
+    cells = ask("sweep", "plan", *words)["cells"]
+    lost, junk = (home / "runs" / "toys" / cell["id"] for cell in cells[:2])
+    for folder in (lost, junk):
+        folder.mkdir(parents=True)
+    assert call("sweep", "run", *words).returncode == 2
+    states = ask("sweep", "status", *words)
+    assert states["counts"] == {"unreadable": 2, "done": 2}
+    assert "move the folder away" in states["cells"][0]["note"]
+    lost.rmdir()
+    junk.rmdir()
+    assert call("sweep", "run", *words).returncode == 0
+    (junk / "result.json").unlink()
+    (junk / "metrics.jsonl").write_text("junk\n")
+    done = call("sweep", "run", *words)
+    assert done.returncode == 2
+    assert "metrics.jsonl is unreadable" in done.stderr
+    state = ask("sweep", "status", *words)["cells"][1]
+    assert state["state"] == "unreadable"
+    assert "cut it before line 1" in state["note"]
+    assert state["number"] == 2, "tried once, not until it has failed"
+
+
+def test_a_log_gets_a_line_when_something_changes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepwide.cli.sweep_tables.LINE_SECONDS", 0.0)
+    done = call("sweep", "run", "toys.toml", "--set", "grid.fail_at=[0]", "--set", "seconds_per_step=0.2")
+    assert done.returncode == 0
+    assert "toys: 4 waiting" in done.stderr
+    assert "running" in done.stderr
+
+
+def test_notes_and_names_may_have_brackets() -> None:
+    from rich.console import Console
+
+    from deepwide.cli.sweep_tables import status_table
+    from deepwide.sweep import CellStatus
+
+    out = Console(width=200, record=True, file=io.StringIO())
+    out.print(status_table("s", [CellStatus("0" * 16, "x=[1]", "oom", note="[enforce fail at alloc.cpp:1] [/x]")]))
+    text = out.export_text()
+    assert "[enforce fail at alloc.cpp:1] [/x]" in text
+    assert "x=[1]" in text
+
+
+def test_a_device_that_is_not_here_is_refused_before_cells_fail_on_it(home: Path) -> None:
+    pytest.importorskip("torch")
+    done = call("sweep", "run", "toys.toml", "--device", "abacus")
+    assert done.returncode == 2
+    assert "no device 'abacus'" in done.stderr
+    assert not (home / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "help_"),
+    [
+        (("sweep", "plan", "x.toml", "--procesess", "2"), "deepwide sweep plan --help"),
+        (("sweep", "paln", "x.toml"), "deepwide sweep --help"),
+        (("plna", "1B"), "deepwide --help"),
+        (("check-scaling", "--lrr", "2"), "deepwide check-scaling --help"),
+    ],
+)
+def test_a_mistyped_command_is_sent_to_the_help_that_fits(words: tuple[str, ...], help_: str) -> None:
+    assert call(*words).stderr.endswith(f"See: {help_}\n")
+
+
 SET = ("run", "toys.toml", "--set")
 BAD = [
     ("plan", "none.toml"), ("plan", "."), ("plan",), ("status", "none.toml"), ("paln", "toys.toml"),
@@ -97,6 +154,7 @@ BAD = [
     ("run", "toys.toml", "--processes", "0"), ("run", "toys.toml", "--lease", "0"),
     (*SET, "lr"), (*SET, "stesp=3"), (*SET, "grid.widht=[1]"), (*SET, "width=-1"), (*SET, "grid.width=[0]"),
     (*SET, "seeds=[]"), (*SET, "trainer=os.system"), (*SET, "steps=nan"), (*SET, "iso.params=[1]"),
+    ("run", "toys.toml", "--runs", "s3://bucket/runs"), ("plan", "toys.toml", "--runs", "gs://bucket"),
     ("retry", "toys.toml"), ("export", "toys.toml", "--to", "x.xlsx"), ("export", "toys.toml", "--to", "x.csv"),
 ]  # fmt: skip
 
@@ -114,7 +172,7 @@ def test_bad_input_gets_one_sentence_and_starts_nothing(words: tuple[str, ...], 
 
 def test_the_worker_on_something_that_is_no_run_says_so(home: Path) -> None:
     done = call("worker", str(home))
-    assert done.returncode == 2
+    assert done.returncode == 6
     assert "is not a run folder" in done.stderr
 
 

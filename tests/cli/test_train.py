@@ -62,7 +62,7 @@ def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_goes_on(tm
     begun = time.monotonic()
     out, err = process.communicate(timeout=30)
     assert time.monotonic() - begun < 10
-    assert process.returncode == 0, err
+    assert process.returncode == 130, err
     assert "Stopped at step" in out
     kept = [int(path.name) for path in tmp_path.glob("runs/*/checkpoints/*")]
     assert kept
@@ -101,6 +101,9 @@ def _whole(path: Path) -> list[str]:
         ([*TINY, "--log", "tensorbord"], "did you mean 'tensorboard'"),
         ([*TINY, "--config", "none.toml"], "There is no file none.toml"),
         ([*TINY, "--compile", "perhaps"], "must be off, on or auto"),
+        ([*TINY, "--set", "lr=3e-4"], "did you mean 'optimiser.lr'?"),
+        ([*TINY, "--runs", "s3://bucket/runs"], "--runs s3:… is an address"),
+        ([*TINY, "--data", "1979"], "no file, folder or corpus '1979'"),
     ],
 )
 def test_a_mistake_costs_a_sentence_and_starts_nothing(words: list[str], sentence: str, tmp_path: Path) -> None:
@@ -117,6 +120,50 @@ def test_a_mistake_costs_a_sentence_and_starts_nothing(words: list[str], sentenc
     assert isinstance(outcome.exception, DeepwideError)
     assert sentence in str(outcome.exception)
     assert not (tmp_path / "runs").exists() or not list(tmp_path.glob("runs/*/metrics.jsonl"))
+
+
+def test_a_sink_whose_library_is_missing_is_refused_before_anything_is_made(
+    tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.calling import call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda name: None)
+    done = call("train", *TINY, "--data", str(text), "--log", "wandb:x")
+    assert done.returncode == 2
+    assert "pip install wandb" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_brackets_in_a_path_are_text_and_a_run_that_is_over_logs_nothing_and_says_so(
+    tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.calling import call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "2024").mkdir()
+    (tmp_path / "2024" / "[b]a.txt").write_bytes(text.read_bytes()[: len(text.read_bytes()) // 2])
+    (tmp_path / "2024" / "b.txt").write_bytes(text.read_bytes()[len(text.read_bytes()) // 2 :])
+    words = ["train", "--depth", "1", "--width", "16", "--tokens", ".0001M", "--set", "context=16", "--data", "2024"]
+    for _ in range(2):
+        done = call(*words, "--runs", "odd[/b]", "--threads", "1")
+        assert done.returncode == 0, done.stderr
+        assert "odd[/b]" in done.stdout.replace("\n", "")
+    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda name: name)
+    done = call(*words, "--runs", "odd[/b]", "--log", "wandb:x")
+    assert done.returncode == 0, done.stderr
+    assert "over already, so nothing goes to wandb:x" in done.stderr
+
+
+def test_one_width_and_one_depth_get_no_verdict(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cli.calling import ask, call
+
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    words = ["check-scaling", "--depths", "1", "--seeds", "1", "--steps", "1", "--data", str(text)]
+    words += ["--parametrisation", "mup"]
+    assert "have no slope" in call(*words, "--widths", "16").stderr
+    assert {row["along"] for row in ask(*words, "--widths", "16,32")["slopes"]} == {"width"}
 
 
 def test_a_dry_run_says_what_it_would_do(tmp_path: Path) -> None:

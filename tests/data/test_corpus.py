@@ -226,3 +226,43 @@ def test_where_a_document_goes_never_changes() -> None:
 
 
 CHOSEN = [16, 19, 25, 26, 47, 59]
+
+
+def test_hidden_folders_are_not_trained_on(folder: Path) -> None:
+    before = fingerprint(DataConfig(source=str(folder)))
+    (folder / ".git" / "objects").mkdir(parents=True)
+    (folder / ".git" / "objects" / "ab12").write_bytes(b"\x00\x01")
+    assert fingerprint(DataConfig(source=str(folder))) == before
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"text": 3}, "has '3' in column 'text', which is not text"),
+        ({"body": "a", "n": 1}, "has no column 'text'; with text it has body"),
+        ([1], "is not an object"),
+    ],
+)
+def test_a_row_without_text_says_what_it_has(row: object, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(DeepwideError, match=sentence):
+        list(documents(DataConfig(source=str(path))))
+
+
+def test_an_archive_damaged_in_the_middle_or_under_a_password_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt.gz"
+    content = bytearray(gzip.compress("\n".join(DOCUMENTS).encode()))
+    content[40:60] = bytes(20)
+    path.write_bytes(content)
+    with pytest.raises(DeepwideError, match="is damaged"):
+        list(documents(DataConfig(source=str(path))))
+    locked = tmp_path / "locked.zip"
+    with zipfile.ZipFile(locked, "w") as archive:
+        archive.writestr("a.txt", "text")
+    raw = bytearray(locked.read_bytes())
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        raw[raw.index(mark) + flags] |= 1  # encrypted, says the header
+    locked.write_bytes(raw)
+    with pytest.raises(DeepwideError, match="password"):
+        list(documents(DataConfig(source=str(locked))))

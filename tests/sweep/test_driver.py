@@ -66,6 +66,14 @@ def test_a_diverging_cell_says_so(memory: Path) -> None:
     assert states(spec, memory) == {"done": 1, "diverged": 1}
 
 
+@pytest.mark.parametrize("status", ["diverged", "oom"])
+def test_the_reason_a_run_ended_for_is_in_its_status(memory: Path, status: str) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    with cell.folder(memory).lease("me") as lease:
+        lease.finish(status, step=3, why="the loss of step 3 is not a finite number")
+    assert status_of(cell, memory).note == "the loss of step 3 is not a finite number"
+
+
 def test_an_unreadable_cell_is_left_alone_and_named_while_the_others_run(memory: Path) -> None:
     spec = toys()
     bad = cells_of(spec)[3].folder(memory)

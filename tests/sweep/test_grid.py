@@ -1,14 +1,20 @@
 """From a spec to its cells: every combination once, the same ids always, sizes equal by construction."""
 
+import math
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deepwide.errors import DeepwideError
 from deepwide.shape import flops
 from deepwide.sweep import cells_of, make_spec
+from deepwide.sweep.grid import width_for
+from deepwide.sweep.spec import Iso
+from deepwide.sweep.transformer import TransformerTrainer
 from sweep.toys import toys
 
 REAL: dict[str, Any] = {
@@ -30,8 +36,6 @@ def test_a_grid_is_every_combination_once_in_the_order_of_the_file() -> None:
 
 def test_the_same_spec_gives_the_same_ids_in_another_process() -> None:
     code = "from sweep.toys import toys; from deepwide.sweep import cells_of; print(*(c.id for c in cells_of(toys())))"
-    from pathlib import Path
-
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
@@ -67,6 +71,60 @@ def test_iso_sizes_are_equal_by_construction_and_no_other_width_is_nearer() -> N
     for one, two in pairwise(cells[:4]):
         assert two.cost.depth > one.cost.depth
         assert two.cost.width < one.cost.width
+
+
+@pytest.mark.parametrize("counting", ["block", "total"])
+@pytest.mark.parametrize("multiple", [1, 8, 64])
+def test_the_width_is_the_nearest_of_all_multiples(counting: str, multiple: int) -> None:
+    """By ratio: neither neighbour is nearer, at any size and depth."""
+    trainer = TransformerTrainer()
+    fixed = {"batch": 8, "context": 64, "tokens": 1000}
+    for size in (30_000, 123_456, 10**6, 87_654_321, 10**9):
+        for depth in (1, 2, 3, 7, 24):
+            # Strictly within it whatever the multiple: the tolerance is not what is tried here.
+            table = {"params": [size], "depths": [depth], "width_multiple": multiple, "counting": counting}
+            iso = Iso(**table, tolerance=0.999)
+
+            def miss(width: int, depth: int = depth, size: int = size) -> float:
+                cost = trainer.cost(trainer.resolve(fixed | {"model": {"depth": depth, "width": width}}))
+                params = cost.block_params if counting == "block" else cost.total_params
+                return abs(math.log(params / size))
+
+            try:
+                width = width_for(iso, size, depth, fixed, trainer)
+            except DeepwideError:
+                assert miss(multiple) > math.log(1.9), "only where the narrowest is far too large"
+                continue
+            assert width % multiple == 0
+            assert miss(width) <= miss(width + multiple)
+            assert width == multiple or miss(width) <= miss(width - multiple)
+
+
+IDS = {  # as they were when the stand-in for a length yet to be chosen was 5e8 tokens
+    "flops": ["5602db4866be2331", "af2a0af271e096d1", "6dea001bb8364b3e", "8bf58b4da2131cae"],
+    "tokens_per_param": ["0d4fddc155caaebb", "c978d3021931e506", "848a7ea4cba89c69", "1fb687c4e392a11d"],
+    "tokens": ["77c8f557f9687038", "fd3059bd57981759", "5909d9dbf44bf126", "bafd59a4775ab5e3"],
+}
+
+
+@pytest.mark.parametrize(("budget", "value"), [("flops", "1e12"), ("tokens_per_param", 20), ("tokens", "200k")])
+def test_a_spec_finds_the_runs_it_made_last_year(
+    budget: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    Path("corpus.txt").write_text("\n\n".join(f"Paragraph {i}. " * 40 for i in range(20)))
+    run = {"data": {"source": "corpus.txt"}, "batch": 8, "context": 64}
+    iso = {"params": ["100k", "1M"], "depths": [1, 4], "tolerance": 0.15, budget: value}
+    assert [cell.id for cell in cells_of(make_spec({"name": "held", "run": run, "iso": iso}))] == IDS[budget]
+
+
+def test_a_step_of_a_billion_tokens_does_not_shorten_the_stand_in() -> None:
+    """With 5e8 tokens standing in, a step of more left one step, and a warm-up of two was refused."""
+    run = {"batch": 1000, "context": 10**6, "schedule": {"warmup": 2}, "data": {"source": "python"}}
+    iso = {"params": ["1M"], "depths": [2], "flops": "1e20", "tolerance": 0.15}
+    (cell,) = cells_of(make_spec({"name": "long", "run": run, "iso": iso}))
+    assert cell.config["steps"] > 2
 
 
 def test_iso_flops_cells_cost_the_same_to_within_a_step() -> None:

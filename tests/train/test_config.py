@@ -81,3 +81,9 @@ def test_settings_go_over_a_config_and_say_when_they_make_no_sense() -> None:
     for wrong in ("lr", "=3", "a.b.c=1", ".x=1", "steps.x=1"):
         with pytest.raises(DeepwideError):
             override(SMALL, [wrong])
+
+
+def test_tokens_are_read_as_people_write_them_in_files_too() -> None:
+    assert resolve({"model": {"depth": 1, "width": 16}, "tokens": "2M"}).tokens == 2_000_896
+    with pytest.raises(DeepwideError, match="not a number of tokens"):
+        resolve({"model": {"depth": 1, "width": 16}, "tokens": "many"})

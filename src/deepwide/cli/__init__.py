@@ -54,5 +54,14 @@ def _fail(sentence: str) -> int:
 
 
 def _help_command(message: str) -> str:
-    verb = next((word for word in sys.argv[1:2] if word.isidentifier() and "command" not in message), "")
-    return f"deepwide {verb} --help" if verb else "deepwide --help"
+    """The help that fits a mistake: of the command that was named, or of the group that does not have it."""
+    import itertools
+
+    from deepwide.cli.app import app
+
+    words = list(itertools.takewhile(lambda word: word.replace("-", "").isalpha(), sys.argv[1:3]))
+    groups = {group.name for group in app.registered_groups}
+    verb = words[: 2 if words and words[0] in groups else 1]
+    if "No such command" in message:
+        verb = verb[:-1]
+    return " ".join(["deepwide", *verb, "--help"])

@@ -1,6 +1,8 @@
 """`deepwide sweep plan|run|status|resume|retry|export`, and the worker that executors start."""
 
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -48,7 +50,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Every cell with its parameters, FLOPs, memory and expected time; runs nothing and writes nothing."""
-    from deepwide.cli.sweep_tables import show_plan
+    from deepwide.cli.sweep_tables import seconds_to_go, show_plan
     from deepwide.sweep.executors import Resources, executor_named
     from deepwide.sweep.expect import expected_seconds
 
@@ -61,7 +63,7 @@ def plan(
                 "name": made.name,
                 "runs": str(home),
                 "workers": slots,
-                "expected_seconds": sum(seconds) / slots,
+                "expected_seconds": sum(seconds_to_go(cells, seconds, home)) / slots,
                 "cells": [_cell_json(cell) | {"expected_seconds": s} for cell, s in zip(cells, seconds, strict=True)],
             }
         )
@@ -132,7 +134,10 @@ def retry(
     if json:
         print_json({"name": made.name, "reopened": [cell.id for cell in reopened]})
         return
-    console().print(f"{len(reopened)} of {len(cells)} cells will run again: deepwide sweep run {spec}")
+    if not reopened:
+        console().print(f"None of {len(cells)} cells ended {' or '.join(wanted)}: nothing to retry.")
+        return
+    console().print(f"{len(reopened)} of {len(cells)} cells will run again: deepwide sweep run {spec}", markup=False)
 
 
 @sweep.command(epilog="Example: deepwide sweep status sweeps/first.toml --watch")
@@ -168,9 +173,11 @@ def status(
 @sweep.command(epilog="Example: deepwide sweep export sweeps/first.toml --to results.parquet")
 def export(
     spec: SpecFile,
-    to: Annotated[Path, typer.Option(help="A .csv, .parquet or .json file.")],
     set_: Set = None,
     runs: Runs = None,
+    to: Annotated[
+        Path | None, typer.Option(help="A .csv, .parquet or .json file (default: CSV on standard output).")
+    ] = None,
     curves: Annotated[bool, typer.Option("--curves", help="Every record of metrics, not one row a run.")] = False,
     timings: Annotated[
         bool,
@@ -181,16 +188,23 @@ def export(
     """The results as one table, the same bytes however often the sweep was interrupted."""
     from deepwide.sweep import results
 
-    results.check_format(to)
+    if to is not None:
+        results.check_format(to)
     made, cells, home = _read(spec, set_, runs)
     frame = results.metrics(cells, home) if curves else results.table(cells, home, timings=timings)
     if frame.is_empty():
         raise DeepwideError(f"no cell of {made.name} in {home} has anything to export yet.")
+    missing = sum(not (home / cell.id / "result.json").exists() for cell in cells)
+    if missing:
+        print(f"{missing} of {len(cells)} cells are not over: the table is not complete yet.", file=sys.stderr)
+    if to is None:
+        print_json(frame.to_dicts()) if json else print(frame.write_csv(), end="")
+        return
     results.export(frame, to)
     if json:
         print_json({"name": made.name, "rows": len(frame), "columns": frame.columns, "file": str(to)})
         return
-    console().print(f"Saved {len(frame)} rows of {len(frame.columns)} columns: {to}")
+    console().print(f"Saved {len(frame)} rows of {len(frame.columns)} columns: {to}", markup=False)
 
 
 @app.command(hidden=True, epilog="Example: deepwide worker runs/first/0123456789abcdef")
@@ -211,8 +225,11 @@ def worker(
 
 
 def _read(path: Path, overrides: list[str] | None, runs: Path | None) -> "tuple[Spec, list[Cell], Path]":
+    from deepwide.run.folder import local_path
     from deepwide.sweep import cells_of, read_spec
 
+    if runs is not None:
+        local_path(runs, "--runs")
     spec = read_spec(path, overrides or ())
     return spec, cells_of(spec), (runs or Path("runs") / spec.name).absolute()
 
@@ -235,6 +252,8 @@ def _drive(
 
     resources = Resources(threads=threads, gpus=gpus, device=device, lease_seconds=lease)
     executor = executor_named(on, resources, processes, home)
+    if on == "local" and device not in ("auto", "cpu"):
+        _check_device(device)
     driver = Driver(executor, per_worker=cells_per_worker(expected_seconds(cells, home, threads)))
     asked: list[int] = []
     before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -250,6 +269,14 @@ def _drive(
     else:
         show_status(spec.name, states, console(), nothing_to_do=not outcome.started)
     _say_what_is_left(outcome, home)
+
+
+def _check_device(device: str) -> None:
+    """Refuse a device that is not here: every cell would fail on it. Asked in another process, which frees a GPU."""
+    code = "import sys; from deepwide.train.hardware import find_device; find_device(sys.argv[1])"
+    done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, check=False)
+    if done.returncode:
+        raise DeepwideError(f"there is no device '{device[:40]}' here: use cpu, or auto.")
 
 
 def _say_what_is_left(outcome: "Outcome", home: Path) -> None:

@@ -1,5 +1,6 @@
 """How a sweep's plan and status look in a terminal."""
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from deepwide.cli.app import console
@@ -15,6 +17,7 @@ from deepwide.sweep import Cell, CellStatus, status_of
 from deepwide.sweep.status import OVER, STATES
 
 MOST_ROWS = 40
+LINE_SECONDS = 10.0  # between looks, when the output is a log
 COLOURS = {"done": "green", "running": "cyan", "waiting": "dim", "interrupted": "yellow", "lost": "yellow"}
 
 
@@ -29,7 +32,7 @@ def show_plan(name: str, cells: Sequence[Cell], seconds: Sequence[float], slots:
         cost = cell.cost
         table.add_row(
             cell.id[:8],
-            cell.name,
+            escape(cell.name),
             show_count(cost.block_params),
             show_count(cost.total_params),
             show_count(cost.tokens),
@@ -38,20 +41,25 @@ def show_plan(name: str, cells: Sequence[Cell], seconds: Sequence[float], slots:
             show_seconds(expected),
         )
     out.print(table)
-    over = sum((runs / cell.id / "result.json").exists() for cell in cells)
+    left = seconds_to_go(cells, seconds, runs)
+    needed = f"{show_seconds(sum(left) / slots)} with" if left else "nothing is left for"
     out.print(
-        f"Expected: {show_seconds(sum(seconds) / slots)} with {slots} worker{'s' * (slots > 1)} on this machine, "
+        f"Expected: {needed} {slots} worker{'s' * (slots > 1)} on this machine, "
         f"{show_count(sum(cell.cost.train_flops for cell in cells))} FLOPs in all. "
-        f"{over} of {len(cells)} cells are over already. Runs: {_near(runs)}",
+        f"{len(cells) - len(left)} of {len(cells)} cells are over already. Runs: {_near(runs)}",
         soft_wrap=True,
+        markup=False,
     )
+
+
+def seconds_to_go(cells: Sequence[Cell], seconds: Sequence[float], runs: Path) -> list[float]:
+    """What each cell that is not over will take."""
+    return [s for cell, s in zip(cells, seconds, strict=True) if not (runs / cell.id / "result.json").exists()]
 
 
 def status_table(name: str, states: Sequence[CellStatus]) -> Table:
     """The table that `status` prints and `run` keeps up to date; long sweeps show what moves."""
-    counts = Counter(state.state for state in states)
-    said = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    table = _table(f"{name}: {said}")
+    table = _table(f"{name}: {_counts(states)}")
     for title in ("run", "cell", "state"):
         table.add_column(title, no_wrap=title != "cell")
     for title in ("step", "loss", "saved"):
@@ -64,12 +72,12 @@ def status_table(name: str, states: Sequence[CellStatus]) -> Table:
         colour = COLOURS.get(state.state, "red")
         table.add_row(
             state.id[:8],
-            state.name,
+            escape(state.name),
             f"[{colour}]{state.state}[/{colour}]",
             "" if state.step is None else f"{state.step:,}",
             f"{state.loss:.4f}" if isinstance(state.loss, int | float) else "",
             "" if state.checkpoint is None else f"{state.checkpoint:,}",
-            state.note or state.owner,
+            escape(state.note or state.owner),  # errors quote with brackets
         )
     if len(shown) < len(states):
         table.caption = f"{len(states) - len(shown)} more that are done or wait: --json lists all"
@@ -85,10 +93,13 @@ def show_status(name: str, states: Sequence[CellStatus], out: Console, *, nothin
 
 @contextmanager
 def live_status(name: str, cells: Sequence[Cell], runs: Path, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A function that redraws the table when a second has passed; silent into a pipe or with --json."""
+    """A function to call often: in a terminal it redraws the table each second, in a log it adds a line on change."""
     out = console()
-    if quiet or not out.is_terminal:
+    if quiet:
         yield lambda: None
+        return
+    if not out.is_terminal:
+        yield _line_on_change(name, cells, runs)
         return
     from rich.live import Live
 
@@ -101,6 +112,27 @@ def live_status(name: str, cells: Sequence[Cell], runs: Path, *, quiet: bool) ->
                 live.update(status_table(name, [status_of(cell, runs) for cell in cells]), refresh=True)
 
         yield redraw
+
+
+def _line_on_change(name: str, cells: Sequence[Cell], runs: Path) -> Callable[[], None]:
+    """How many cells are in which state, on standard error, when that has changed; at most every ten seconds."""
+    said, looked = [""], [time.monotonic()]
+
+    def say() -> None:
+        if time.monotonic() - looked[0] < LINE_SECONDS:
+            return
+        looked[0] = time.monotonic()
+        line = f"{name}: {_counts([status_of(cell, runs) for cell in cells])}"
+        if line != said[0]:
+            said[0] = line
+            print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _counts(states: Sequence[CellStatus]) -> str:
+    counts = Counter(state.state for state in states)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def show_seconds(seconds: float) -> str:

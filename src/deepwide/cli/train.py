@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,18 +62,18 @@ def train(
     The run's folder, named by all that determines its numbers, holds its config, metrics, checkpoints and result.
     """
     _needs_torch()
+    from deepwide.run.folder import local_path
     from deepwide.train import override, read_toml, resolve
 
     if network:
         os.environ["DEEPWIDE_NETWORK"] = "1"
-
+    local_path(runs, "--runs")
     fields = read_toml(config) if config else {}
-    given = {
+    given: dict[str, object] = {
         "model.depth": depth, "model.width": width, "model.preset": preset, "tokens": tokens, "data.source": data,
         "seed": seed,
     }  # fmt: skip
-    written = [f"{name}={_quoted(value)}" for name, value in given.items() if value is not None]
-    fields = override(fields, [*written, *(settings or [])])
+    fields = override(_over(fields, given), settings or [])
     if "model" not in fields:
         raise DeepwideError("a network needs --depth and --width, or a --config that gives them.")
     if not {"tokens", "steps"} & fields.keys():
@@ -84,6 +85,8 @@ def train(
     folder = _train(run, runs, device, threads, log or [], quiet=json)
     if folder is not None:
         _show_result(folder, json)
+        if folder.result() is None:
+            raise typer.Exit(130)
 
 
 def _tuned(run: "RunConfig", fields: dict[str, Any], device: str, precision: str, compiled: str) -> "RunConfig":
@@ -130,6 +133,8 @@ def _train(
     folder = RunFolder.create(runs, resolved, data_fingerprint=data_fingerprint(run), numerics=NUMERICS)
     first = int(os.environ.get("RANK", "0")) == 0
     if folder.result() is not None:
+        if log and first:
+            print(f"This run is over already, so nothing goes to {', '.join(log)}.", file=sys.stderr)
         return folder if first else None
     assert run.steps
     with ExitStack() as stack:
@@ -165,10 +170,11 @@ def _show_plan(run: "RunConfig", json: bool) -> None:
         print_json({"config": run.model_dump(mode="json"), "total_params": shape.total_params, "train_flops": cost})
         return
     console().print(
-        f"{run.model.preset}, depth {shape.depth}, width {shape.width}, {shape.heads} heads: "
+        f"{run.model.preset}, depth {shape.depth}, width {shape.width}, {shape.heads} head{'s' * (shape.heads > 1)}: "
         f"{show_count(shape.block_params)} block parameters, {show_count(shape.total_params)} in all.\n"
         f"{run.steps} steps of {run.batch} × {run.context} tokens of '{run.data.source}', "
-        f"{show_count(run.tokens or 0)} in all; {show_count(cost)} FLOPs.\nNothing was started."
+        f"{show_count(run.tokens or 0)} in all; {show_count(cost)} FLOPs.\nNothing was started.",
+        markup=False,
     )
 
 
@@ -177,25 +183,34 @@ def _show_result(folder: "RunFolder", json: bool) -> None:
     if json:
         print_json({"id": folder.id, "path": str(folder.path), "result": result})
         return
-    to = console()
+    say = partial(console().print, markup=False)  # a path may have brackets
     if result is None:
         kept = folder.latest_checkpoint()
         at = f"at step {kept.step}" if kept else "before its first step"
-        to.print(f"Stopped {at}; the same command goes on from there. Folder: {folder.path}")
+        say(f"Stopped {at}; the same command goes on from there. Folder: {folder.path}")
     elif result["status"] == "done":
-        to.print(
+        say(
             f"Done: validation loss {result['validation_loss']:.4f} nats per token, "
             f"{result['bits_per_byte']:.4f} bits per byte, after {result['tokens']:,} tokens.\nFolder: {folder.path}"
         )
     else:
-        to.print(f"Ended {result['status']}: {result.get('why', 'no reason given')}.\nFolder: {folder.path}")
+        why = result.get("why") or result.get("error") or "no reason given"
+        say(f"Ended {result['status']}: {str(why).removesuffix('.')}.\nFolder: {folder.path}")
 
 
-def _quoted(value: object) -> str:
-    """A value as `--set` reads it back: text in quotes, so that a path with an equals sign or a digit stays text."""
-    import json
-
-    return json.dumps(value) if isinstance(value, str) and not value[:1].isdigit() else str(value)
+def _over(fields: dict[str, Any], given: dict[str, object]) -> dict[str, Any]:
+    """Settings with those of the options put over them; text stays text, even a folder named 2024."""
+    made = dict(fields)
+    for name, value in given.items():
+        part, dot, inner = name.rpartition(".")
+        if value is None:
+            continue
+        if dot:
+            table = made.get(part, {})
+            made[part] = {**table, inner: value} if isinstance(table, dict) else {inner: value}
+        else:
+            made[name] = value
+    return made
 
 
 def _needs_torch() -> None:
@@ -283,7 +298,7 @@ def _show_slopes(found: "list[Slope]", plot: Path | None) -> None:
     to.print("Slopes of ln(change of activations) over ln(width) or ln(depth); 0 is fair.")
     to.print(table)
     if plot:
-        to.print(f"Saved the picture: {plot}")
+        to.print(f"Saved the picture: {plot}", markup=False)
 
 
 def _sizes(text: str, option: str) -> list[int]:

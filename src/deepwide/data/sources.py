@@ -3,7 +3,7 @@
     python              the Python standard library's own source, on every machine with nothing downloaded
     a registry name     see registry.py
     a file              text; .jsonl or .parquet, whose column is text; each may be .gz; .zip and .tar.* of text files
-    a folder            all such files in it, in order of their names
+    a folder            all such files in it, in order of their names, hidden ones and hidden folders left out
     hf:owner/name       a Hugging Face data set, with `datasets` installed and --network
 
 A document is a file, a row of a table, or, in a text file of more than a megabyte or given by itself, about four
@@ -13,21 +13,24 @@ kilobytes of whole paragraphs. Everything is read as a stream.
 import contextlib
 import gzip
 import json
+import lzma
 import os
 import sysconfig
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from deepwide.data.config import DataConfig
 from deepwide.data.registry import REGISTRY, find_set, network_allowed
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
 SPLIT_FROM = 1 << 20
+DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
 
 
@@ -55,12 +58,17 @@ def files(config: DataConfig) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [p for p in sorted(path.rglob("*")) if p.is_file() and not p.name.startswith(".")]
+        found = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
         if not found:
             raise DeepwideError(f"the folder {path} holds no files to train on.")
         return found
     known = ["python", *REGISTRY]
     raise DeepwideError(f"there is no file, folder or corpus '{source[:200]}': {did_you_mean(source[:200], known)}")
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether it or a folder above it begins with a dot: nobody means to train on .git."""
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _standard_library() -> list[Path]:
@@ -88,8 +96,12 @@ def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
                 yield from paragraphs(file)
         else:
             yield path.read_bytes()
-    except (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+    except DAMAGED as error:
         raise DeepwideError(f"{path} is damaged: {error}.") from None
+    except (NotImplementedError, RuntimeError) as error:  # zipfile's words for a password or an odd compression
+        if not name.endswith(".zip"):
+            raise
+        raise DeepwideError(f"{path} cannot be read: {error}.") from None
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -132,9 +144,18 @@ def _rows(file: Iterable[bytes], column: str, path: Path) -> Iterator[bytes]:
             raise DeepwideError(f"line {number} of {path} is not JSON.") from None
         value = row.get(column) if isinstance(row, dict) else None
         if not isinstance(value, str):
-            names = ", ".join(sorted(map(str, row))[:8]) if isinstance(row, dict) else "no columns"
-            raise DeepwideError(f"line {number} of {path} has no text in column '{column}'; it has {names}.")
+            raise DeepwideError(f"line {number} of {path} {_no_text(row, column)}.")
         yield value.encode("utf-8", "replace")
+
+
+def _no_text(row: object, column: str) -> str:
+    """Why a row is not a document."""
+    if not isinstance(row, dict):
+        return "is not an object with named columns"
+    if column in row:
+        return f"has {quoted(row[column])} in column '{column}', which is not text"
+    with_text = sorted(str(name) for name, value in row.items() if isinstance(value, str))
+    return f"has no column '{column}'; with text it has {', '.join(with_text[:8]) or 'none'} (--set data.column=…)"
 
 
 def _parquet(path: Path, column: str) -> Iterator[bytes]:
@@ -187,5 +208,5 @@ def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     for row in rows:
         value = row.get(config.column)
         if not isinstance(value, str):
-            raise DeepwideError(f"{config.source} has no text in column '{config.column}'; it has {', '.join(row)}.")
+            raise DeepwideError(f"a row of {config.source} {_no_text(row, config.column)}.")
         yield value.encode("utf-8", "replace")

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -24,6 +25,30 @@ from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, SECONDS, Lease, loc
 CONFIG = "config.json"
 CONFIG_REMEDY = "put it back from a copy, or move the folder away and the run starts anew"
 log = logging.getLogger("deepwide.run")
+
+
+class NotARun(records.UnreadableRun):
+    """A folder without a config: not a run, or one that lost it."""
+
+    def __init__(self, path: Path, remedy: str) -> None:
+        DeepwideError.__init__(self, f"{path} is not a run folder: it has no {CONFIG}. If it was one, {remedy}.")
+        self.path = path / CONFIG
+
+
+def local_path(path: Path | str, option: str) -> Path:
+    """Refuse an address: a run lives on a file system with locks, and 's3:' must not become a folder's name.
+
+    >>> local_path("s3://bucket/runs", "--runs")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    deepwide.errors.DeepwideError: --runs s3:… is an address: run folders need a file system with locks ...
+    """
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", str(path))  # pathlib has made one slash of two
+    if scheme:
+        raise DeepwideError(
+            f"{option} {scheme[1]}:… is an address: run folders need a file system with locks (a local disk, NFSv4, "
+            "Lustre with flock, GPFS, CephFS); mount the store or copy finished runs there."
+        )
+    return Path(path)
 
 
 def run_id(config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -> str:
@@ -50,7 +75,7 @@ class RunFolder:
     def create(cls, runs: Path, config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -> Self:
         """The folder of a run, made if need be; the same inputs always give the same one."""
         name = run_id(config, data_fingerprint=data_fingerprint, numerics=numerics)
-        path = Path(runs) / name
+        path = local_path(runs, "the folder of runs") / name
         if not path.exists():
             record = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +98,7 @@ class RunFolder:
         path = Path(os.path.abspath(path))
         record = records.read_record(path / CONFIG, CONFIG_REMEDY)
         if record is None:
-            raise DeepwideError(f"{path} is not a run folder: it has no {CONFIG}.")
+            raise NotARun(path, CONFIG_REMEDY)
         if not {"config", "data", "numerics"} <= record.keys() or not isinstance(record["config"], dict):
             raise records.UnreadableRun(path / CONFIG, "its fields are not those of a run", CONFIG_REMEDY)
         named = run_id(record["config"], data_fingerprint=record["data"], numerics=record["numerics"])

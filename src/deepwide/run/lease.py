@@ -76,9 +76,14 @@ class Lease:
             held = read_lease(self.path)
             if held is not None and (left := seconds_left(self.path, held, now)) > 0:
                 raise LeaseHeld(f"{self.path} is held by {held['owner']} for {left:.0f} seconds more.")
-            whole = records.whole_bytes(self.path / METRICS)  # stops here, with nothing changed, when unreadable
             self.number = held["number"] + 1 if held else 1
             self._worked, self._since = float(held.get("worked", 0.0)) if held else 0.0, time.monotonic()
+            try:
+                whole = records.whole_bytes(self.path / METRICS)
+            except records.UnreadableRun as error:  # stops here; only the lease says why, for whoever looks
+                self.leave("unreadable", str(error))
+                self._write_lease("unreadable")
+                raise
             self._write_lease("")
             durable.clear_temporaries(self.path)
             durable.clear_temporaries(self.path / CHECKPOINTS)

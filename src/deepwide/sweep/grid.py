@@ -104,8 +104,8 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     if abs(reached / size - 1) > iso.tolerance:
         raise DeepwideError(
             f"no width in multiples of {iso.width_multiple} gives {show_count(size)} parameters at depth {depth} "
-            f"within {iso.tolerance:.0%} (width {width} has {show_count(reached)}): raise iso.tolerance or the size, "
-            "or lower iso.width_multiple."
+            f"within {100 * iso.tolerance:g}% (width {width} has {show_count(reached)}): raise iso.tolerance or the "
+            "size, or lower iso.width_multiple."
         )
     return width
 
@@ -115,10 +115,8 @@ def _shaped(
 ) -> tuple[dict[str, Any], Cost]:
     """The point with this shape, and what it costs; a length that is yet to be chosen stands in as a long one."""
     shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
-    chosen = iso.flops or iso.tokens_per_param
-    full = _with(
-        shaped, {trainer.keys["tokens"]: trainer.many_tokens if chosen else iso.tokens} if chosen or iso.tokens else {}
-    )
+    tokens = trainer.many_tokens(shaped) if iso.flops or iso.tokens_per_param else iso.tokens
+    full = _with(shaped, {trainer.keys["tokens"]: tokens}) if tokens else shaped
     return shaped, trainer.cost(trainer.resolve(full))
 
 

@@ -4,7 +4,7 @@ name = "first"
 seeds = [0, 1]               # paired: every shape is trained with the same seeds, so with the same order of data
 
 [run]                        # any key of a run's config; the same for all
-data.source = "stdlib"
+data.source = "python"
 
 [grid]                       # every combination; depth, width, lr, or any dotted key of a run's config
 lr = [1e-3, 3e-3]

@@ -64,7 +64,7 @@ def _status(folder: RunFolder, cell: Cell) -> CellStatus:
     saved = steps(folder.path / CHECKPOINTS)
     state, note = "waiting", ""
     if ended is not None:
-        state, note = ended["status"], str(ended.get("error", ""))
+        state, note = ended["status"], str(ended.get("error") or ended.get("why") or "")
         last = last | ended
     elif held is not None and held["ended"] == "unreadable":
         state, note = "unreadable", str(held.get("note", ""))

@@ -5,7 +5,7 @@ There are two: the transformer's (`deepwide.train`), and the toy of the durabili
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,11 +26,19 @@ class Cost(NamedTuple):
     train_bytes: int
 
 
+class How(TypedDict):
+    """What a worker tells a trainer besides the folder."""
+
+    device: str
+    threads: int
+    progress: Callable[[Mapping[str, Any]], None] | None
+    stop: Callable[[], bool]
+
+
 class Trainer(Protocol):
     """A kind of run."""
 
     keys: Mapping[str, str]  # depth, width, seed, lr, tokens: where they are in its config
-    many_tokens: int  # a run so long that whatever else its config says fits in
 
     def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The complete config as JSON, or a `DeepwideError`."""
@@ -40,20 +48,15 @@ class Trainer(Protocol):
         """The data fingerprint and the numerics version, which are part of a run's id."""
         ...
 
+    def many_tokens(self, config: Mapping[str, Any]) -> int:
+        """The longest run there can be, a whole number of steps: whatever else the config says fits in."""
+        ...
+
     def cost(self, config: Mapping[str, Any]) -> Cost:
         """What a resolved config will take."""
         ...
 
-    def train(
-        self,
-        folder: RunFolder,
-        lease: Lease,
-        *,
-        device: str,
-        threads: int,
-        progress: Callable[[Mapping[str, Any]], None] | None,
-        stop: Callable[[], bool],
-    ) -> None:
+    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""
         ...
 
@@ -62,7 +65,6 @@ class ToyTrainer:
     """`deepwide.run.toy`, for tests."""
 
     keys: Mapping[str, str] = {"depth": "depth", "width": "width", "seed": "seed", "lr": "lr", "tokens": "steps"}
-    many_tokens = 10**6
 
     def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
         from deepwide.run.toy import ToyConfig
@@ -82,10 +84,13 @@ class ToyTrainer:
         params = depth * width**2
         return Cost(depth, width, params, params, steps, steps, 6 * params * steps, 32 * params)
 
-    def train(self, folder: RunFolder, lease: Lease, **options: Any) -> None:
+    def many_tokens(self, config: Mapping[str, Any]) -> int:  # noqa: ARG002
+        return 10**6
+
+    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
         from deepwide.run import toy
 
-        toy.train(folder, lease, **options)
+        toy.train(folder, lease, **how)
 
 
 def trainer_of(config: Mapping[str, Any]) -> Trainer:

@@ -1,13 +1,14 @@
 """The transformer's trainer as a sweep sees it."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 from deepwide.run import Lease, RunFolder
 from deepwide.run.records import canonical
 from deepwide.shape.flops import flops
 from deepwide.shape.memory import training_memory
-from deepwide.sweep.trainers import Cost
+from deepwide.shape.shape import LARGEST
+from deepwide.sweep.trainers import Cost, How
 
 
 class TransformerTrainer:
@@ -20,7 +21,6 @@ class TransformerTrainer:
         "lr": "optimiser.lr",
         "tokens": "tokens",
     }
-    many_tokens = 5 * 10**8
 
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
@@ -39,6 +39,17 @@ class TransformerTrainer:
         if data not in self._fingerprints:
             self._fingerprints[data] = data_fingerprint(resolve(config))
         return {"data_fingerprint": self._fingerprints[data], "numerics": NUMERICS}
+
+    def many_tokens(self, config: Mapping[str, Any]) -> int:
+        """As many steps as a run may have, or as many as its most tokens make."""
+        from deepwide.train.config import MOST_TOKENS, RunConfig
+
+        def setting(name: str) -> int:
+            value = config.get(name, RunConfig.model_fields[name].default)
+            return max(1, value) if isinstance(value, int) else 1  # what is no number, resolving will refuse
+
+        per_step = setting("batch") * setting("context")
+        return max(1, min(LARGEST, MOST_TOKENS // per_step)) * per_step
 
     def cost(self, config: Mapping[str, Any]) -> Cost:
         """Exact counts from the shape; memory by its formula, for one micro-batch."""
@@ -60,17 +71,8 @@ class TransformerTrainer:
             train_bytes=memory.total,
         )
 
-    def train(
-        self,
-        folder: RunFolder,
-        lease: Lease,
-        *,
-        device: str,
-        threads: int,
-        progress: Callable[[Mapping[str, Any]], None] | None,
-        stop: Callable[[], bool],
-    ) -> None:
+    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""
         from deepwide.train import train
 
-        train(folder, lease, device=device, threads=threads, progress=progress, stop=stop)
+        train(folder, lease, **how)

@@ -6,11 +6,11 @@ What is resolved lies in the run's folder and, hashed, names it.
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from deepwide.data.config import DataConfig
 from deepwide.errors import DeepwideError, did_you_mean, quoted
@@ -27,9 +27,17 @@ from deepwide.model.architecture import (
 from deepwide.quantities import parse_count
 from deepwide.shape.shape import Natural, Part, Positive, explain
 
+MOST_TOKENS = 10**15
 Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Momentum = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+
+
+def _tokens(value: Any) -> Any:
+    return parse_count(value, "a number of tokens") if isinstance(value, str) else value
+
+
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_tokens)]
 
 
 class ModelConfig(Part):
@@ -102,7 +110,7 @@ class RunConfig(Part):
 
     model: ModelConfig
     data: DataConfig = DataConfig()
-    tokens: Annotated[int, Field(ge=1, le=10**15)] | None = None  # or steps: one gives the other
+    tokens: Tokens | None = None  # or steps: one gives the other; 2M and 1e9 are read
     steps: Positive | None = None
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 16  # sequences per step, over all processes
     micro_batch: Positive | None = None  # sequences at a time; the whole batch, or what keeps 8192 tokens
@@ -234,14 +242,24 @@ def _value(written: str) -> Any:
         return written
 
 
+def _paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every setting by its full name."""
+    for name, field in model.model_fields.items():
+        part = field.annotation
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield from _paths(part, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
 def _check_names(model: type[BaseModel], fields: Mapping[str, Any], prefix: str) -> None:
     """Refuse names that the config does not have, at every level, before pydantic does with less to say."""
     for name, value in fields.items():
         if name not in model.model_fields:
             allowed = [f"{prefix}{field}" for field in model.model_fields]
-            raise DeepwideError(
-                f"there is no setting '{prefix}{str(name)[:60]}': {did_you_mean(f'{prefix}{name}', allowed)}"
-            )
+            homes = [path for path in _paths(RunConfig) if path.rpartition(".")[2] == name]
+            near = f"did you mean '{homes[0]}'?" if len(homes) == 1 else did_you_mean(f"{prefix}{name}", allowed)
+            raise DeepwideError(f"there is no setting '{prefix}{str(name)[:60]}': {near}")
         part = model.model_fields[name].annotation
         if isinstance(part, type) and issubclass(part, BaseModel) and isinstance(value, Mapping):
             _check_names(part, value, f"{prefix}{name}.")

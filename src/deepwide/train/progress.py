@@ -46,7 +46,8 @@ class Bar:
             self.loss = f"loss {record['loss']:.4f}"
         speed = record["tokens_per_second"]
         share = f", {speed * self.flops / self.peak:.0%} of peak" if self.peak and speed else ""
-        words = f"{self.loss}{self.validation}, {show_count(speed)} tokens/s{share}"
+        rate = f", {show_count(speed)} tokens/s{share}" if speed else ""
+        words = f"{self.loss}{self.validation}{rate}"
         self.progress.update(self.task, completed=record["step"], description=words)
         if not self.console.is_terminal and record["seconds"] >= self.next_line:
             line = f"step {record['step']}/{record['steps']}: {words.removeprefix(', ')}"

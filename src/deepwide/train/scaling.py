@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from deepwide.data.batches import training_batch
 from deepwide.data.config import DataConfig
 from deepwide.data.corpus import Corpus, prepare
+from deepwide.errors import DeepwideError
 from deepwide.model.architecture import Architecture
 from deepwide.model.transformer import Transformer
 from deepwide.train.config import OptimiserConfig
@@ -65,12 +66,18 @@ def check_scaling(
     progress: Callable[[str], None] | None = None,
     **choices: Any,
 ) -> list[Point]:
-    """Measure every parametrisation along widths (at the first depth) and along depths (at the first width)."""
+    """Measure every parametrisation along widths (at the first depth) and along depths (at the first width).
+
+    A direction with one size has no slope and is left out.
+    """
+    directions = [pair for pair in (("width", widths), ("depth", depths)) if len(set(pair[1])) > 1]
+    if not directions:
+        raise DeepwideError("one width and one depth have no slope: give at least two of one of them.")
     data = data or DataConfig()
     corpus = prepare(data)
     points: list[Point] = []
     for kind in parametrisations:
-        for along, sizes in (("width", widths), ("depth", depths)):
+        for along, sizes in directions:
             for size in sizes:
                 if progress:
                     progress(f"{kind}, {along} {size}")
@@ -97,8 +104,8 @@ def slopes(points: Sequence[Point]) -> list[Slope]:
     for kind, along, place in dict.fromkeys((p.parametrisation, p.along, p.place) for p in points):
         these = [p for p in points if (p.parametrisation, p.along, p.place) == (kind, along, place)]
         x, y = np.log([p.size for p in these]), np.log([max(p.change, 1e-30) for p in these])
-        slope = float(np.polyfit(x, y, 1)[0]) if len(set(x.tolist())) > 1 else 0.0
-        found.append(Slope(kind, along, place, slope))
+        if len(set(x.tolist())) > 1:
+            found.append(Slope(kind, along, place, float(np.polyfit(x, y, 1)[0])))
     return found
 
 

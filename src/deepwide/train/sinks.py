@@ -1,6 +1,7 @@
 """Where records go besides the run's own metrics.jsonl: TensorBoard, Weights & Biases, MLflow, each if installed."""
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from deepwide.errors import DeepwideError, did_you_mean
@@ -73,10 +74,12 @@ SINKS: Mapping[str, Callable[[str, str, Mapping[str, Any]], Sink]] = {
 
 
 def check_sink(asked: str) -> None:
-    """Refuse a sink that does not exist, before any work is done."""
+    """Refuse a sink that does not exist or whose library is not here, before any work is done."""
     kind = asked.partition(":")[0]
     if kind not in SINKS:
         raise DeepwideError(f"there is no sink '{kind[:40]}': {did_you_mean(kind, SINKS)}")
+    if find_spec(kind) is None:  # each is named as its library
+        raise _missing(kind)
 
 
 def open_sink(asked: str, name: str, config: Mapping[str, Any]) -> Sink:
