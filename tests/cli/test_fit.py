@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.test_planner import call
+from cli.calling import call
 from deepwide.fit import load_fit, simulate
 from deepwide.laws import TransitionLaw
 
