@@ -15,7 +15,7 @@ from deepwide.fit.regression import Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Interval
 
-OWN_BEND = 6  # sizes from which a depth has a curvature of its own
+OWN_BEND = 5  # sizes from which a depth has a curvature of its own
 LEAST_SIZES = 3
 
 
