@@ -1,8 +1,15 @@
-"""`make bench`: every benchmark, one after another."""
+"""`make bench`: every benchmark of speed, one after another."""
 
-from benchmarks import planner, separation
+import sys
+from pathlib import Path
+
+from benchmarks import fit_surface, planner, separation
 from benchmarks.train import speed
 
 planner.main()
 separation.main([])
 speed.main(["--out", "results/train/speed.json"])
+if Path("../shared/data").is_dir():
+    fit_surface.main(["--data", "../shared/data", "--out", "results/fit/surface_speed.json"])
+else:
+    print("fits: skipped, Epoch's points are not at ../shared/data", file=sys.stderr)

@@ -311,7 +311,8 @@ def calibrate(surfaces: int, resamples: int) -> dict[str, Any]:
     return out
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
+    words = sys.argv[1:] if words is None else words
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="has gemstones/")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
@@ -321,7 +322,7 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group()
     for name in ("chinchilla", "gemstones", "calibrate"):
         which.add_argument(f"--{name}", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     if not args.calibrate and args.data is None:
         parser.error("--data is needed")
     if args.calibrate:
@@ -332,7 +333,7 @@ def main() -> None:
         result = chinchilla(args.data) if args.chinchilla else speed(args.data, args.starts)
         files = [args.data / POINTS]
     header = {
-        "command": "python -m benchmarks.fit_surface " + " ".join(sys.argv[1:]),
+        "command": "python -m benchmarks.fit_surface " + " ".join(words),
         "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__},
     }
