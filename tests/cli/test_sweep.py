@@ -66,7 +66,7 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
     assert call("sweep", "status", "toys.toml", "--watch").returncode == 0
 
 
-def test_plan_expects_only_what_is_left_and_export_says_what_is_missing(home: Path) -> None:
+def test_plan_expects_only_what_is_left_and_export_says_what_is_missing() -> None:
     half = ("toys.toml", "--set", "grid.fail_at=[0]")
     assert ask("sweep", "plan", *half)["expected_seconds"] > 0
     assert call("sweep", "run", *half, "--set", "seeds=[0]").returncode == 0
@@ -105,7 +105,7 @@ def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
     assert state["number"] == 2, "tried once, not until it has failed"
 
 
-def test_a_log_gets_a_line_when_something_changes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_gets_a_line_when_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deepwide.cli.sweep_tables.LINE_SECONDS", 0.0)
     done = call("sweep", "run", "toys.toml", "--set", "grid.fail_at=[0]", "--set", "seconds_per_step=0.2")
     assert done.returncode == 0
@@ -170,10 +170,9 @@ def test_bad_input_gets_one_sentence_and_starts_nothing(words: tuple[str, ...], 
     assert [path.name for path in home.iterdir()] == ["toys.toml"], "a refused command leaves nothing behind"
 
 
-def test_the_worker_on_something_that_is_no_run_says_so(home: Path) -> None:
-    done = call("worker", str(home))
-    assert done.returncode == 6
-    assert "is not a run folder" in done.stderr
+def test_the_worker_on_something_that_is_no_run_says_so(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert call("worker", str(home)).returncode == 6
+    assert "is not a run folder" in caplog.text
 
 
 @pytest.mark.parametrize("verb", ["plan", "run", "status", "resume", "retry", "export"])

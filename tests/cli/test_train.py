@@ -128,7 +128,7 @@ def test_a_sink_whose_library_is_missing_is_refused_before_anything_is_made(
     from cli.calling import call
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda name: None)
+    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda _: None)
     done = call("train", *TINY, "--data", str(text), "--log", "wandb:x")
     assert done.returncode == 2
     assert "pip install wandb" in done.stderr

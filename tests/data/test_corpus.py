@@ -163,7 +163,7 @@ NO_TEXT = b'{"text": "a"}\n{"txt": "b"}\n'
         ("tinyshakespeare", None, "allow a download"),
         ("hf:some/thing", None, "allow it with"),
         ("empty.txt", b"", "too little"),
-        ("bad.jsonl", NO_TEXT, "line 2 of .* has no text in column 'text'; it has txt"),
+        ("bad.jsonl", NO_TEXT, "line 2 of .* has no column 'text'; with text it has txt"),
         ("bad.jsonl", b"[1, 2\n", "line 1 of .* is not JSON"),
         ("bad.gz", b"no gzip", "is damaged"),
         ("bad.zip", b"no zip", "is damaged"),

@@ -1,6 +1,7 @@
 """A run loses nothing: interrupted anywhere it ends in the same bits; trouble ends it with a reason."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,27 @@ def test_a_run_that_fits_nowhere_ends_oom(make_run: MakeRun, monkeypatch: pytest
     result = finish(make_run()).result()
     assert result is not None
     assert (result["status"], result["micro_batch"]) == ("oom", 1)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_for_it(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    class OneOfTwo(loop_module.World):
+        size = 2
+
+    OneOfTwo.rank = rank
+
+    def never(*_: Any) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(loop_module.Run, "_gradients", never)
+    monkeypatch.setattr(loop_module, "world", lambda _: nullcontext(OneOfTwo()))
+    run = make_run()
+    with pytest.raises(DeepwideError, match="set a smaller micro_batch"):
+        finish(run)
+    ended = run.result()
+    assert (ended["status"] if ended else None) == ("oom" if rank == 0 else None), "the first process writes"
 
 
 def test_paired_runs_of_other_shapes_see_the_same_data(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

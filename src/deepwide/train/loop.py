@@ -235,6 +235,8 @@ class _Writer:
                 raise
             why = f"memory ran out with {run.micro} sequences at a time"
             self._finish("oom", step=run.step + 1, micro_batch=run.micro, why=why)
+            if run.here.size > 1:  # the others wait for this one in a collective: end badly, and torchrun ends them
+                raise DeepwideError(f"{why}; several processes do not halve it: set a smaller micro_batch.") from None
         else:
             loss, bits = self.validation["loss"], self.validation["bits_per_byte"]
             self._finish("done", step=run.step, train_loss=run.last_loss, validation_loss=loss, bits_per_byte=bits)
@@ -245,7 +247,7 @@ class _Writer:
             try:
                 return self.run.advance()
             except Exception as error:
-                if not is_out_of_memory(error) or self.run.here.size > 1:
+                if not is_out_of_memory(error) or self.run.here.size > 1:  # halving alone would part the processes
                     raise
                 if attempt == HALVINGS or not self.run.smaller():
                     raise
