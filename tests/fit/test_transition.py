@@ -8,6 +8,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.fit import Runs, TransitionFit, fit_transition, load_fit, simulate
+from deepwide.fit.fit import t95
 from deepwide.laws import TransitionLaw
 from deepwide.planning import plan
 
@@ -250,3 +251,40 @@ def test_intervals_of_simulated_sweeps_cover() -> None:
             limits = fit.interval("b", how)  # type: ignore[arg-type]
             hits.append((limits.low or -math.inf) <= LAW.b <= (limits.high or math.inf))
     assert 0.86 <= np.mean(hits) <= 1.0
+
+
+def test_a_crossings_limits_are_where_equal_curves_are_just_refused(fitted: TransitionFit) -> None:
+    for pair in fitted.pairs:
+        for limit in (pair.low, pair.high):
+            if limit is not None:
+                delta, error = fitted.curves.difference(pair.shallow, pair.deep, limit)
+                assert abs(delta[0]) / error[0] == pytest.approx(t95(fitted.curves.dof), rel=0.02)
+
+
+def test_the_lines_error_is_that_of_moving_the_curves() -> None:
+    """The delta method against finite differences: move each of the curves' parameters, find the line again."""
+    fit = fit_transition(sweep(depths=(2, 4, 8)), bootstrap=0)
+    theta, C = np.array(fit.curves.theta), np.array(fit.curves.covariance)
+
+    def line(moved: np.ndarray) -> np.ndarray:
+        curves = fit.curves.model_copy(update={"theta": tuple(moved)})
+        sizes = []
+        for pair in fit.pairs:
+            grid = np.geomspace(0.5 * (pair.size or 1), 2 * (pair.size or 1), 200_001)
+            sizes.append(grid[np.argmin(np.abs(curves.difference(pair.shallow, pair.deep, grid)[0]))])
+        L = np.array([pair.depth for pair in fit.pairs])
+        y = np.log(np.sqrt(np.array(sizes) / (12 * L)))
+        b = (y[1] - y[0]) / (L[1] - L[0])
+        return np.array([y[0] - b * L[0], b])
+
+    step = 1e-3
+    J = np.stack([(line(theta + step * e) - line(theta - step * e)) / (2 * step) for e in np.eye(len(theta))], axis=1)
+    np.testing.assert_allclose(np.diag(J @ C @ J.T), np.diag(np.array(fit.covariance)), rtol=0.05)
+
+
+def test_a_gap_that_closes_at_one_end_is_undecided() -> None:
+    """From about their crossing on the deeper wins, first within the noise and then surely: one regime is not shown."""
+    crossing = 12 * math.sqrt(8) * float(LAW.width(math.sqrt(8))[0]) ** 2
+    runs = sweep(depths=(2, 4), sizes=list(crossing * np.geomspace(1.1, 40, 6)))
+    (pair,) = fit_transition(runs, bootstrap=0).pairs
+    assert pair.verdict == "undecided"
