@@ -292,5 +292,5 @@ def test_a_gap_that_closes_at_one_end_is_undecided() -> None:
 
 def test_a_crossing_must_lie_where_both_depths_were_trained() -> None:
     runs = parabolas(1e5, SIZES)
-    short = runs.select((runs.depth == 2) | (runs.block_params < 5e4))
+    short = runs.select((runs.depth == 2) | (runs.block_params < 6e4))
     assert fit_transition(short, bootstrap=0).pairs[0].status == "extrapolated"
