@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,20 @@ def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
     assert state["state"] == "unreadable"
     assert "cut it before line 1" in state["note"]
     assert state["number"] == 2, "tried once, not until it has failed"
+
+
+def test_a_driver_that_waited_for_another_does_not_say_that_all_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepwide.sweep import Driver, Outcome
+    from deepwide.sweep.worker import work
+
+    def elsewhere(_: Driver, cells: Any, runs: Path, **__: Any) -> Outcome:
+        work([cell.folder(runs).path for cell in cells], owner="another")
+        return Outcome(started=0)
+
+    monkeypatch.setattr(Driver, "drive", elsewhere)
+    words = ("sweep", "run", "toys.toml", "--set", "grid.fail_at=[0]")
+    assert "over already" not in call(*words).stdout
+    assert "over already" in call(*words).stdout
 
 
 def test_a_log_gets_a_line_when_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,21 @@ def test_an_unreadable_cell_is_left_alone_and_named_while_the_others_run(memory:
     assert (bad.path / "metrics.jsonl").read_text() == "{\n{}\n"
 
 
+def test_a_lease_damaged_while_its_worker_runs_ends_that_cell_and_not_the_drive(memory: Path) -> None:
+    spec = toys(grid={"width": [2, 3]}, seeds=[0], run={"seconds_per_step": 0.3, "steps": 4})
+    cells = cells_of(spec)
+    damaged = memory / cells[0].id / "lease.json"
+    driver = Driver(LocalExecutor(Resources(lease_seconds=5), 2))
+
+    def damage() -> None:
+        if (memory / cells[0].id / "metrics.jsonl").exists():
+            damaged.write_text("{")
+
+    outcome = driver.drive(cells, memory, each_tick=damage)
+    assert list(outcome.unreadable) == [cells[0].id]
+    assert states(spec, memory) == {"unreadable": 1, "done": 1}
+
+
 def test_sigterm_to_the_driver_checkpoints_and_the_sweep_goes_on_to_the_same_table(
     memory: Path, tmp_path: Path
 ) -> None:

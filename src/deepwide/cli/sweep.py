@@ -255,6 +255,7 @@ def _drive(
     if on == "local" and device not in ("auto", "cpu"):
         _check_device(device)
     driver = Driver(executor, per_worker=cells_per_worker(expected_seconds(cells, home, threads)))
+    all_over = all((home / cell.id / "result.json").exists() for cell in cells)
     asked: list[int] = []
     before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -267,7 +268,7 @@ def _drive(
     if json:
         print_json(_status_json(spec, states) | {"started": outcome.started})
     else:
-        show_status(spec.name, states, console(), nothing_to_do=not outcome.started)
+        show_status(spec.name, states, console(), nothing_to_do=all_over)
     _say_what_is_left(outcome, home)
 
 

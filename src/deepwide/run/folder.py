@@ -46,7 +46,7 @@ def local_path(path: Path | str, option: str) -> Path:
     if scheme:
         raise DeepwideError(
             f"{option} {scheme[1]}:… is an address: run folders need a file system with locks (a local disk, NFSv4, "
-            "Lustre with flock, GPFS, CephFS); mount the store or copy finished runs there."
+            "Lustre with flock, GPFS, CephFS): keep them on one, and copy finished runs to the store."
         )
     return Path(path)
 

@@ -153,13 +153,19 @@ class Driver:
 
     def _has_run_out(self, path: Path, owner: str) -> bool:
         """Whether the owner's lease is past its time. One look: between two, a worker may end one cell and be well."""
-        held = read_lease(path)
-        mine = held is not None and held["owner"] == owner and not held["ended"]
-        return mine and held is not None and seconds_left(path, held, time.time()) <= 0
+        held = self._lease_of(path, owner)
+        return held is not None and seconds_left(path, held, time.time()) <= 0
 
     def _holds(self, path: Path, owner: str) -> bool:
-        held = read_lease(path)
-        return held is not None and held["owner"] == owner and not held["ended"]
+        return self._lease_of(path, owner) is not None
+
+    def _lease_of(self, path: Path, owner: str) -> dict[str, Any] | None:
+        """The owner's lease while it is held. A damaged file must not end the drive: its worker's writes will tell."""
+        try:
+            held = read_lease(path)
+        except UnreadableRun:
+            return None
+        return held if held is not None and held["owner"] == owner and not held["ended"] else None
 
     def _look_elsewhere(self) -> None:
         if time.monotonic() - self._looked < LOOK_SECONDS:
