@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 fine, 2 bad input (one sentence on stderr), 130 interrupted.",
+    epilog="Exit codes: 0 fine, 1 a sweep's cell failed, 2 bad input (one sentence on stderr), 130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

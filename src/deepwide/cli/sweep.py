@@ -270,6 +270,8 @@ def _drive(
     else:
         show_status(spec.name, states, console(), nothing_to_do=all_over)
     _say_what_is_left(outcome, home)
+    if any(state.state in ("failed", "oom", "unreadable") for state in states):
+        raise typer.Exit(1)
 
 
 def _check_device(device: str) -> None:
