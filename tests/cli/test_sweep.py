@@ -1,6 +1,7 @@
 """`deepwide sweep` as a user types it."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,9 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
     assert "told to fail" in call("sweep", "status", "toys.toml").stdout
     assert len(ask("sweep", "retry", "toys.toml", "--failed")["reopened"]) == 4
     assert ask("sweep", "status", "toys.toml")["counts"] == {"done": 4, "interrupted": 4}
-    assert ask("sweep", "resume", "toys.toml")["counts"] == {"done": 4, "failed": 4}
+    resumed = call("sweep", "resume", "toys.toml", "--json")
+    assert resumed.returncode == 1
+    assert json.loads(resumed.stdout)["counts"] == {"done": 4, "failed": 4}
     for suffix in ("csv", "parquet"):
         answer = ask("sweep", "export", "toys.toml", "--to", f"out/table.{suffix}")
         assert answer["rows"] == 8
