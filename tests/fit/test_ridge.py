@@ -10,6 +10,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.fit import Runs, fit_ridge, load_fit, read_runs, simulate
+from deepwide.fit.fit import t95
 from deepwide.laws import RidgeLaw, TransitionLaw, load_law, save_law, transition_law
 from deepwide.planning import plan
 
@@ -70,6 +71,18 @@ def test_the_interval_of_the_law_holds_the_truth() -> None:
     assert law is not None
     curve = law.depth(1e6)
     assert curve.low[0] < float(LAW.depth(1e6).value[0]) < curve.high[0]
+
+
+def test_the_minimums_limits_are_where_a_flat_bowl_is_just_refused() -> None:
+    fit = fit_ridge(sweep(noise=0.004), bootstrap=0)
+    i, j = fit.names.index("b1"), fit.names.index("b2")
+    C = fit.covariance
+    assert fit.minimum is not None
+    for limit in (fit.minimum.low, fit.minimum.high):
+        assert limit is not None
+        z = math.log(limit)
+        error = math.sqrt(C[i][i] + 4 * z * C[i][j] + 4 * z * z * C[j][j])
+        assert abs(fit["b1"] + 2 * z * fit["b2"]) / error == pytest.approx(t95(fit.dof), rel=0.05)
 
 
 def test_no_bowl_gives_no_law() -> None:

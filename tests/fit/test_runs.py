@@ -118,6 +118,8 @@ def test_where_cuts_learning_curves_at_one_length(tmp_path: Path) -> None:
         "1,8,1000,2.0", "1,8,2010,1.8", "1,8,2001,1.7", "2,8,1990,1.6", "2,8,3000,1.5",
     )  # fmt: skip
     assert sorted(read_runs(path, where={"tokens": 2000}).loss) == [1.6, 1.7]
+    with pytest.raises(DeepwideError, match="within 1% of 2100"):
+        read_runs(path, where={"tokens": 2100})
     with pytest.raises(DeepwideError, match="within 1% of 5000"):
         read_runs(path, where={"tokens": 5000})
     with pytest.raises(DeepwideError, match="did you mean 'tokens'"):

@@ -237,6 +237,10 @@ def test_transition_sizes_follow_the_line(fitted: TransitionFit) -> None:
     assert at.low is not None
     assert at.high is not None
     assert at.low < at.value < at.high
+    assert fitted.placed is not None
+    gradient = np.array([2.0, 8.0])
+    error = math.sqrt(gradient @ np.array(fitted.placed) @ gradient)
+    assert math.log(at.high / at.value) == pytest.approx(t95(fitted.dof) * error)
 
 
 @pytest.mark.slow

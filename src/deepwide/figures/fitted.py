@@ -45,8 +45,9 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
     losses = [row["loss"] for row in dots] + [row["loss"] for row in bands]
     y = alt.Scale(type="log", domain=[min(losses) * 0.99, max(losses) * 1.01], nice=False)
     words = f"{'block' if fit.counting == 'block' else 'all'} parameters"
-    x = alt.X("size:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False, tickCount=8),
-              title=words)  # fmt: skip
+    shown = [row["size"] for row in dots] + [pair.size for pair in fit.pairs if pair.size]
+    span = alt.Scale(type="log", domain=[min(shown) / 1.1, max(shown) * 1.1], nice=False)
+    x = alt.X("size:Q", scale=span, axis=alt.Axis(format="~s", grid=False, tickCount=8), title=words)
     loss = alt.Y("loss:Q", scale=y, title="loss (nats)", axis=alt.Axis(tickCount=8, format=".3~f"))
     layers: list[Any] = [
         alt.Chart(_data(bands)).mark_area(fillOpacity=0.15, clip=True)
