@@ -87,6 +87,7 @@ def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, n
             f"laws were fitted on dense models: judged by all {N:,} block parameters; by the {active:,} active ones "
             f"the ratio would be {other.value:.2f}"
         )
+    remarks += [f"the {chosen.name} law: {caution}" for caution in chosen.cautions]
     if chosen.is_extrapolated(N):
         remarks.append(f"the {chosen.name} law is extrapolated: {chosen.fitted_words}")
     if chosen.name != "levine" and not chosen.bowl:

@@ -148,3 +148,36 @@ def test_gemstones_ridge_is_where_the_other_derivation_puts_it(shared_data: Path
     without = fit_ridge(runs, bootstrap=0)
     assert without.minimum is not None
     assert 0.6 < without.minimum.value < 1.05, "laws.md: 0.67 to 1.05 by our arithmetic"
+
+
+def test_a_drift_that_was_left_out_is_warned_of_and_carried_in_the_laws_error() -> None:
+    """A new user's table: the best depth grows otherwise than the base law says, and plain defaults were sure of it."""
+    plain, asked = (fit_ridge(sweep(), drift=drift, bootstrap=0) for drift in (False, True))
+    assert any("use --drift" in warning for warning in plain.warnings)
+    assert not any("use --drift" in warning for warning in asked.warnings)
+    law = plain.law()
+    assert law is not None
+    for size in (3e4, 1e7):
+        curve = law.depth(size)
+        assert curve.low[0] < float(LAW.depth(size).value[0]) < curve.high[0]
+
+
+@pytest.mark.parametrize("skew", [0.01, -0.01])
+def test_a_bowl_that_is_steeper_on_one_side_is_warned_of(skew: float) -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([6.0, 12, 24, 48], np.geomspace(1e7, 1e9, 5)))
+    x = np.log(depth / transition_law().depth(size).value)
+    noise = np.random.default_rng(0).normal(0, 0.0005, len(x))
+    loss = np.exp(1.0 - 0.06 * np.log(size / 1e8) + 0.03 * x**2 + skew * x**3 + noise)
+    fit = fit_ridge(Runs.of(depth=depth, block_params=size, loss=loss), bootstrap=0)
+    assert [other.term for other in fit.others] == ["skew"]
+    assert fit.others[0].minimum == pytest.approx(1.0, abs=0.05)
+    law = fit.law()
+    assert law is not None
+    curve = law.depth(1e8)
+    assert curve.low[0] < float(transition_law().depth(1e8).value[0]) < curve.high[0]
+
+
+def test_what_the_fit_warned_of_reaches_the_plan() -> None:
+    law = fit_ridge(sweep(), bootstrap=0).law()
+    assert law is not None
+    assert any("use --drift" in note for note in plan("1M", law=law).notes)

@@ -187,6 +187,10 @@ def test_what_a_diverged_run_exceeds_is_the_worst_that_finished_near_its_size() 
         diverged=[0, 0, 0, 1],
     )
     np.testing.assert_array_equal(runs.bounds(), [np.nan, np.nan, np.nan, 2.5])
+    paired = Runs.of(
+        depth=[1, 1, 4], block_params=[100.0] * 3, loss=[2.0, np.nan, 9.0], seed=[0, 1, 0], diverged=[0, 1, 0]
+    )
+    assert paired.bounds()[1] == 2.0, "its own shape's other seed finished: that is what is known"
     alone = Runs.of(block_params=[100.0, 1e6], loss=[2.0, np.nan], diverged=[0, 1])
     assert alone.bounds()[1] == 2.0, "where nothing near finished, the nearest that did"
 

@@ -298,3 +298,31 @@ def test_a_crossing_must_lie_where_both_depths_were_trained() -> None:
     runs = parabolas(1e5, SIZES)
     short = runs.select((runs.depth == 2) | (runs.block_params < 6e4))
     assert fit_transition(short, bootstrap=0).pairs[0].status == "extrapolated"
+
+
+def test_a_depth_that_is_left_out_is_said() -> None:
+    runs = sweep()
+    diverged = (runs.depth == 8).astype(float)
+    broken = Runs.of(
+        depth=runs.depth, width=runs.width, block_params=runs.block_params, seed=runs.seed, diverged=diverged,
+        loss=np.where(diverged > 0, np.nan, runs.loss),
+    )  # fmt: skip
+    fit = fit_transition(broken, bootstrap=0)
+    assert fit.curves.depths == (1, 2, 4)
+    assert any("depth 8" in warning and "16 diverged" in warning for warning in fit.warnings)
+
+
+def test_a_crossing_without_a_limit_makes_the_line_a_guess() -> None:
+    fit = fit_transition(sweep(noise=0.01), bootstrap=0)
+    assert any(pair.low is None or pair.high is None for pair in fit.pairs)
+    assert any("no limit on one side" in warning for warning in fit.warnings)
+    law = fit.law()
+    assert law is None or any("guess" in caution for caution in law.cautions)
+
+
+def test_settings_that_make_no_sense_get_a_sentence(fitted: TransitionFit) -> None:
+    for settings in ({"bootstrap": -1}, {"slope": 0.0}, {"slope": -1.0}):
+        with pytest.raises(DeepwideError):
+            fit_transition(sweep(), **settings)  # type: ignore[arg-type]
+    with pytest.raises(DeepwideError, match="by likelihood or bootstrap"):
+        fitted.interval("b", "boot")  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ def fit(
         list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option(help="Choose rows: tokens=100B (the nearest), 'loss<4.5', 'depth>2'. Repeat.")
+        list[str] | None, typer.Option(help="Choose rows: tokens=100B (within 1%), 'loss<4.5', 'depth>2'. Repeat.")
     ] = None,
     embedding_rows: Annotated[
         str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
@@ -63,6 +63,7 @@ def fit(
     from deepwide.figures import check_suffix, save_chart
     from deepwide.fit import fit_ridge, fit_surface, fit_transition
     from deepwide.laws import save_law
+    from deepwide.quantities import show_count
 
     if kind not in KINDS:
         raise DeepwideError(f"no kind of fit '{kind[:40]}': {did_you_mean(kind, KINDS)}")
@@ -78,6 +79,8 @@ def fit(
         raise DeepwideError(f"--unit is cell or shape, not '{unit[:40]}'.")
     if plot:
         check_suffix(plot)
+    elif picture:
+        raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
     table = _read(runs, column, where, embedding_rows)
     common: dict[str, Any] = {"counting": count, "bootstrap": bootstrap, "seed": seed}
     made: Fit
@@ -108,6 +111,8 @@ def fit(
                     "bootstrap": {name: [i.low, i.high] for name, i in made.intervals("bootstrap").items()},
                 },
                 "headline": made.headline(),
+                "resamples": len(made.resamples),
+                **_pairs_json(made),
                 "law": found.model_dump(mode="json") if found else None,
             }
         )
@@ -117,7 +122,16 @@ def fit(
         if path is not None:
             console().print(f"{what:<8}{path}", markup=False, soft_wrap=True)
     if law is not None:
-        console().print(f"Use it: deepwide plan 100M --law {law}", markup=False, soft_wrap=True)
+        size = show_count(round(made.params_range[1]))
+        console().print(f"Use it: deepwide plan {size} --law {law}", markup=False, soft_wrap=True)
+
+
+def _pairs_json(made: "Fit") -> dict[str, Any]:
+    from deepwide.fit import TransitionFit
+
+    if not isinstance(made, TransitionFit):
+        return {}
+    return {"verdict": made.verdict()[0], "pairs": [pair._asdict() for pair in made.pairs]}
 
 
 def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, embedding_rows: str | None) -> "Runs":
@@ -127,7 +141,7 @@ def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, e
     nearest: dict[str, float] = {}
     between: dict[str, tuple[float, float]] = {}
     for text in where or []:
-        match = re.fullmatch(r"\s*(\w+)\s*([<=>])\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*(\w+)\s*(<=?|>=?|=)\s*([^\s=]+)\s*", text)
         if not match:
             raise DeepwideError(f"--where '{text[:60]}' chooses nothing: write tokens=100B, 'loss<4.5' or 'depth>2'.")
         name, how, written = match.groups()
@@ -136,7 +150,7 @@ def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, e
         if how == "=":
             nearest[name] = value
         else:
-            between[name] = (low, value) if how == "<" else (value, high)
+            between[name] = (low, value) if how[0] == "<" else (value, high)
     rows = float(parse_count(embedding_rows)) if embedding_rows else None
     columns = _pairs(column, "--column", "loss=val_loss")
     return read_runs(runs, columns, where=nearest, between=between, embedding_rows=rows)

@@ -82,7 +82,7 @@ def show_plan(plan: Plan, to: Console) -> None:
         "  best depth", f"{span(plan.law_depth, own='its own error')}, width {span(plan.law_width, 0)}: {own}"
     )
     if plan.measured_depth is not None:
-        facts.add_row("", f"{span(plan.measured_depth, 0)}: where the loss data put it")
+        facts.add_row("", f"{span(plan.measured_depth, 0)}: where Gemstones' losses put it")
     facts.add_row("  parameters", f"{p.total:,} in all, {p.block:,} in blocks ({plan.miss:+.1%} of the budget)")
     words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
     facts.add_row("  training", f"{plan.train_flops:.3g} FLOPs for {words}")
@@ -182,7 +182,8 @@ def show_verdicts(verdicts: Sequence[Verdict], to: Console) -> None:
         )  # fmt: skip
     show(rows, to)
     if any(v.extrapolated for v in verdicts):
-        to.print("[dim]* extrapolated: the cost of a wrong depth was measured up to 1.8B block parameters.[/dim]")
+        reach = next((v.extrapolated for v in verdicts if v.extrapolated), "")
+        to.print(f"[dim]* extrapolated: the cost of a wrong depth was {reach}.[/dim]")
     to.print(f"[dim]Rule: {verdicts[0].rule}.[/dim]")
     notes = dict.fromkeys(note for v in verdicts for note in v.notes if not note.startswith("the loss difference is"))
     for note in notes:

@@ -61,7 +61,7 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
                 alt.Chart(_data(rows)).mark_point(filled=True, size=45, shape=shape, opacity=0.9)
                 .encode(x=x, y=loss, color=colour, tooltip=["depth:N", "size:Q", "loss:Q", "seed:N", "diverged:N"])
             )  # fmt: skip
-    crossings = []
+    crossings: list[dict[str, Any]] = []
     for pair in fit.pairs:
         if pair.size is None or pair.deep not in fit.curves.depths:
             continue
@@ -73,6 +73,7 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
                 "low": max(pair.low or low, low / 4),
                 "high": min(pair.high or high, high * 4),
                 "loss": value,
+                "ends": [each for each in (pair.low, pair.high) if each is not None],
                 "pair": f"{pair.shallow} → {pair.deep}" + ("" if pair.status == "bracketed" else " (extrapolated)"),
             }
         )
@@ -80,12 +81,15 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
         base = alt.Chart(_data(crossings))
         layers += [
             base.mark_rule(color="#404040", strokeWidth=1.5).encode(x=alt.X("low:Q", title=words), x2="high:Q", y=loss),
+            alt.Chart(_data([{"size": end, "loss": row["loss"]} for row in crossings for end in row.pop("ends")]))
+            .mark_tick(orient="vertical", thickness=2, size=12, color="#404040", clip=True)
+            .encode(x=x, y=loss),
             base.mark_point(shape="diamond", size=90, filled=True, color="#1c1c1c").encode(
                 x=x, y=loss, tooltip=["pair:N", "size:Q", "low:Q", "high:Q"]
             ),
             base.mark_text(dy=-11, fontSize=11, color="#1c1c1c").encode(x=x, y=loss, text="pair:N"),
         ]
-    subtitle = "points: runs; bands: 95%; diamonds: where the deeper starts to win, with its 95% interval"
+    subtitle = "points: runs; bands: 95%; diamonds: where the deeper starts to win; a tick where the data limit it"
     return _framed(alt.layer(*layers), title or "Loss against size, one curve a depth", subtitle, 640, 420)
 
 

@@ -84,6 +84,8 @@ class Fit(BaseModel):
 
     def interval(self, name: str, how: How = "likelihood") -> Interval:
         """The parameter with its 95% interval; without limits where there is nothing to compute them from."""
+        if how not in ("likelihood", "bootstrap"):
+            raise DeepwideError(f"an interval is by likelihood or bootstrap, not '{str(how)[:40]}'.")
         i = self._index(name)
         value = self.values[i]
         if how == "bootstrap":

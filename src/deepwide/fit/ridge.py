@@ -7,7 +7,7 @@ and a depth f times the best one costs b₂·ln²f of ln loss. The square bracke
 """
 
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from deepwide.quantities import show_count
 SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
 
 
+class Other(NamedTuple):
+    """A term that was left out and is significant: where the minimum would be with it, and how it would drift."""
+
+    term: str
+    minimum: float
+    drift: float
+
+
 class RidgeFit(Fit):
     """The regression, and the bowl's minimum as a factor on the base law's depth."""
 
@@ -31,12 +39,16 @@ class RidgeFit(Fit):
     centre_tokens: float | None
     x_range: tuple[float, float]
     minimum: Interval | None  # depth / base law's depth at the centre's size; None: no bowl
+    others: tuple[Other, ...] = ()  # terms left out that the data want
 
     def law(self) -> RidgeLaw | None:
         """The base law's depth times the fitted factor; None where the data show no bowl."""
         if self.minimum is None:
             return None
         shift, error = self._at_minimum()
+        # What other terms would make of the minimum is an error too; the saved law carries it.
+        error[0, 0] += max((math.log(other.minimum) - shift) ** 2 for other in self.others) if self.others else 0.0
+        error[1, 1] += max((other.drift**2 for other in self.others), default=0.0)
         return RidgeLaw(
             name="fitted",
             about="least loss at equal size (fitted)",
@@ -52,6 +64,7 @@ class RidgeFit(Fit):
             centre_params=self.centre,
             covariance=rows(error),
             bowl=self.bowl(),
+            cautions=self.warnings,
         )
 
     def bowl(self) -> Bowl | None:
@@ -103,9 +116,14 @@ class RidgeFit(Fit):
                 f"(curvature {self['b2']:.3g} ± {self.standard_errors['b2']:.2g})."
             ]
         low, high = (f"{v:.2f}" if v is not None else "…" for v in (self.minimum.low, self.minimum.high))
-        lines = [
-            f"Least loss at {self.minimum.value:.2f} times the depth of the law '{self.base.name}' ({low} to {high})."
-        ]
+        limits = f"({low} to {high})" + (f", at {show_count(round(self.centre))}" if "drift" in self.names else "")
+        lines = [f"Least loss at {self.minimum.value:.2f} times the depth of the law '{self.base.name}' {limits}."]
+        law = self.law()
+        if law is not None and self.counting == "block":
+            ends = [law.depth(size).at() for size in self.params_range]
+            said = [f"{d.value:.1f} ({d.low:.1f} to {d.high:.1f})" for d in ends if d.low is not None]
+            sizes = [show_count(round(size)) for size in self.params_range]
+            lines.append(f"That is {said[0]} layers at {sizes[0]} and {said[1]} at {sizes[1]}.")
         for factor in (2, 4):
             cost = self.cost(factor)
             limits = "" if cost.low is None else f" ({cost.low:.2f} to {cost.high:.2f})"
@@ -150,6 +168,7 @@ def fit_ridge(
     b1, b2 = (float(made.theta[names.index(name)]) for name in ("b1", "b2"))
     x_range = (float(x.min()), float(x.max()))
     minimum = _minimum(b1, b2, covariance[np.ix_(*[[names.index("b1"), names.index("b2")]] * 2)], made.dof)
+    others = _others(made, columns, x, np.log(size / centre), runs, seeds, minimum)
     return RidgeFit(
         source=runs.source,
         runs=len(runs),
@@ -166,7 +185,8 @@ def fit_ridge(
         depth_range=(float(runs.depth.min()), float(runs.depth.max())),
         embedding_share=share_range(runs.embedding_share),
         notes=runs.notes,
-        warnings=tuple(_warnings(minimum, x_range, made, names, runs, counting)),
+        warnings=tuple(_warnings(minimum, x_range, made, names, runs, counting) + _told(others, law, size)),
+        others=others,
         base=law,
         centre=centre,
         centre_tokens=centre_tokens,
@@ -199,6 +219,59 @@ def _minimum(b1: float, b2: float, covariance: Floats, dof: int) -> Interval | N
         outside = np.flatnonzero(np.abs(slope) > t95(dof) * error)
         limits.append(math.exp(z[outside[0]]) if outside.size else None)
     return Interval(math.exp(best), limits[0], limits[1])
+
+
+def _others(
+    made: Regression,
+    columns: dict[str, Floats],
+    x: Floats,
+    s: Floats,
+    runs: Runs,
+    seeds: Floats,
+    minimum: Interval | None,
+) -> tuple[Other, ...]:
+    """Refit with each term that was left out; those that are significant at 95%."""
+    if minimum is None or made.dof < 4:
+        return ()
+    candidates = {"drift": s * x, "skew": x**3}
+    share = np.log(runs.total_params / runs.block_params)
+    if not np.isnan(share).any() and float(np.ptp(share)) > 0.05:
+        candidates["embeddings"] = share
+    found = []
+    for term, column in candidates.items():
+        if term in columns:
+            continue
+        X = np.column_stack([*columns.values(), column, seeds])
+        if np.linalg.matrix_rank(X) < X.shape[1]:
+            continue
+        again = regress(X, made.y, made.cells, made.censored, nuisance=seeds.shape[1])
+        k = len(columns)
+        error = math.sqrt(max(0.0, float(again.covariance[k, k])))
+        value = float(again.theta[k])
+        if not again.dof or abs(value) <= t95(again.dof) * error:
+            continue
+        b1, b2 = (float(again.theta[list(columns).index(name)]) for name in ("b1", "b2"))
+        at = math.log(minimum.value)
+        if term == "skew":  # the root of b₁ + 2b₂x + 3b₃x² that is a minimum
+            square = b2 * b2 - 3 * value * b1
+            at = (-b2 + math.sqrt(square)) / (3 * value) if square > 0 else at
+        elif b2 > 0:
+            at = -b1 / (2 * b2)
+        drifts = -value / (2 * b2) if term == "drift" and b2 > 0 else 0.0
+        found.append(Other(term, math.exp(min(max(at, -20.0), 20.0)), max(min(drifts, 1.0), -1.0)))
+    return tuple(found)
+
+
+def _told(others: tuple[Other, ...], base: TransitionLaw, size: Floats) -> list[str]:
+    words = {
+        "drift": "the best depth moves against the base law with size: use --drift",
+        "skew": "the bowl is steeper on one side, which this model leaves out",
+        "embeddings": "the embeddings' share matters: use --embeddings",
+    }
+    said = [f"{words[term]} (the minimum is then at {at:.2f} times the law's depth)" for term, at, _ in others]
+    if base.is_extrapolated(float(size.min())) or base.is_extrapolated(float(size.max())):
+        said.append(f"the base law '{base.name}' was {base.fitted_words}: here it is only a scale")
+    return said
 
 
 def _warnings(

@@ -138,7 +138,8 @@ class Runs:
         return np.asarray(np.unique(shape, axis=0, return_inverse=True)[1]).reshape(-1)
 
     def bounds(self, counting: Counting = "block") -> Floats:
-        """What a diverged run is known to exceed: the worst loss that finished within a factor 1.5 of its size.
+        """What a diverged run is taken to exceed: the worst loss of its own cell's other seeds, or else the worst that
+        finished within a factor 1.5 of its size.
 
         A run that diverged says that its shape does badly at its size under this recipe, not how badly; no number of
         its own can be taken for its loss. NaN for runs that finished.
@@ -149,6 +150,10 @@ class Runs:
             raise DeepwideError("every run diverged: there is nothing to fit.")
         made = np.full(len(self), np.nan)
         for row in np.flatnonzero(self.diverged):
+            sisters = finished & (self.cells == self.cells[row])
+            if sisters.any():
+                made[row] = np.max(self.loss[sisters])
+                continue
             distance = np.where(finished, np.abs(log_size - log_size[row]), np.inf)
             made[row] = np.max(self.loss[distance <= max(math.log(1.5), float(distance.min()))])
         return made
@@ -185,6 +190,8 @@ def read_runs(
         _check_column(name)
         inside = [row for row in rows if low < row.get(name, math.nan) < high]
         notes.append(f"{len(rows) - len(inside)} rows without {name} between {low:g} and {high:g}: left out as asked")
+        if not inside:
+            raise DeepwideError(f"no run has {name} between {low:g} and {high:g}.")
         rows = inside
     for name, value in (where or {}).items():
         _check_column(name)
@@ -327,7 +334,10 @@ def _nearest(rows: list[dict[str, Any]], name: str, value: float) -> list[dict[s
 
 def _less_embeddings(row: dict[str, Any], embedding_rows: float) -> dict[str, Any]:
     if not {"total_params", "width"} <= row.keys():
-        raise DeepwideError("embedding_rows needs the columns 'total_params' and 'width' in every row.")
+        raise DeepwideError(
+            "taking embedding rows off needs the columns 'total_params' and 'width' in every row: map them with "
+            "--column total_params=YOUR_COLUMN."
+        )
     return row | {"block_params": row["total_params"] - embedding_rows * row["width"]}
 
 
@@ -367,5 +377,5 @@ def _ended(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]
         notes.append(f"{lost} runs failed or have no loss: left out, they say nothing about the shape")
     diverging = sum(row["diverged"] for row in kept)
     if diverging:
-        notes.append(f"{diverging} runs diverged: kept as losses above the worst that finished near their size")
+        notes.append(f"{diverging} runs diverged: taken as losses above the worst of their shape, or near their size")
     return kept

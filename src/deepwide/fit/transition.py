@@ -87,6 +87,7 @@ class TransitionFit(Fit):
             b=b,
             covariance=((aa, (ab + ba) / 2), ((ab + ba) / 2, bb)),
             bowl=self.bowl,
+            cautions=(f"two regimes {self.verdict()[0]} in its runs", *self.warnings),
         )
 
     def predict(self, depth: int, params: float) -> Interval:
@@ -120,8 +121,12 @@ class TransitionFit(Fit):
         lines.append(
             f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
         )
-        if self.law() is None:
+        if self.law() is None and b <= 0:
             lines.append("The crossings do not move to larger widths with depth: these runs give no law for plan.")
+        elif self.law() is None:
+            lines.append(
+                f"a = {a:.3g} is outside −20 to 20: these are no sizes of networks, and there is no law for plan."
+            )
         return lines
 
 
@@ -135,8 +140,18 @@ def fit_transition(
     pairs: tuple[tuple[int, int], ...] = (),
 ) -> TransitionFit:
     """The paper's method on these runs; `pairs` adds pairs of depths that are not neighbours, `slope` assumes b."""
+    if bootstrap < 0:
+        raise DeepwideError(f"the number of resamples must be at least 0, not {bootstrap}.")
+    if slope is not None and not 0 < slope < 5:
+        raise DeepwideError(f"a slope must be between 0 and 5, not {slope:g}: the paper's is 0.0555.")
     curves, regression, into = fit_curves(runs, counting)
-    runs = runs.select(np.isin(runs.depth, curves.depths))
+    kept = np.isin(runs.depth, curves.depths)
+    left_out = [
+        f"depth {depth:g} finished at fewer than three sizes: its {int((runs.depth == depth).sum())} runs "
+        f"({int(runs.diverged[runs.depth == depth].sum())} diverged) are left out"
+        for depth in np.unique(runs.depth[~kept])
+    ]
+    runs = runs.select(kept)
     neighbours = tuple(pairwise(curves.depths))
     for shallow, deep in pairs:
         curves.gradient(shallow, 1.0), curves.gradient(deep, 1.0)
@@ -151,7 +166,7 @@ def fit_transition(
         pair._replace(vanished=float(np.mean(np.isnan(roots[:, i])))) if pair.size and len(roots) else pair
         for i, pair in enumerate(found)
     ]
-    warnings = [*_warnings(found, curves, regression.leverage, runs)]
+    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs)]
     usable = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status == "bracketed"]
     if slope is None and len(usable) < 2:
         more = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status != "none"]
@@ -161,6 +176,8 @@ def fit_transition(
     if len(usable) < (2 if slope is None else 1):
         usable = []
     line = _Line.through(curves, [found[i] for i in usable], slope) if usable else None
+    if any(found[i].low is None or found[i].high is None for i in usable):
+        warnings.append("a crossing of the line has no limit on one side: a, b and their errors are a guess")
     if line is not None and regression.dof and all(found[i].status == "bracketed" for i in usable):
         warnings += _hangs_on_one(runs, counting, slope, line)
     resamples: Floats = np.zeros((0, 0))
@@ -221,7 +238,7 @@ def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
     elif deep_wins.all() or shallow_wins.all():
         verdict, regime = "not seen", f"the {'deeper' if deep_wins.all() else 'shallower'} wins at every size"
     else:
-        verdict, regime = "undecided", "the gap is within its error at one end or both"
+        verdict, regime = "undecided", "over all sizes together the gap is within its error at one end or both"
     if math.isnan(log_root):
         who = (
             "deeper" if delta[-1] > 0 and delta[0] > 0 else "shallower" if delta[-1] < 0 else "shallower, once larger,"
@@ -233,7 +250,7 @@ def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
     size = math.exp(log_root)
     left, right = _limits(curves, shallow, deep, log_root)
     status: Status = "bracketed" if low <= size <= high else "extrapolated"
-    limits = f"{show_count(round(left)) if left else '…'} to {show_count(round(right)) if right else '…'}"
+    limits = " to ".join(show_count(round(v)) if v else "no limit" for v in (left, right))
     words = f"{names}: the deeper wins from {show_count(round(size))} on ({limits}), {status}; {regime}."
     return Pair(shallow, deep, status, size, left, right, verdict, words)
 

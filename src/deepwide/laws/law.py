@@ -86,6 +86,7 @@ class Law(BaseModel):
     tested: str = ""
     fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
     bowl: Bowl | None = None  # None: the cost of another depth is Gemstones' (cost.py)
+    cautions: tuple[str, ...] = ()  # what the fit warned of
 
     @abstractmethod
     def depth(self, block_params: ArrayLike) -> DepthCurve:

@@ -287,6 +287,7 @@ def _notes(style: Style, limit: Budget, law: Law, shape: Shape, law_depth: Inter
         notes = [f"loss differences come from the runs that the {law.name} law was fitted on"]
     if beyond := outside_the_data(shape.depth, shape.block_params, law):
         notes[0] += f"; {beyond}, so here they are extrapolated"
+    notes += [f"the {law.name} law: {caution}" for caution in law.cautions]
     if law.is_extrapolated(shape.block_params):
         notes.append(f"the {law.name} law is extrapolated: {law.fitted_words}")
     outside = law_depth.low is not None and not law_depth.low <= shape.depth <= (law_depth.high or math.inf)
