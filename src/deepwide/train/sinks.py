@@ -1,5 +1,6 @@
 """Where records go besides the run's own metrics.jsonl: TensorBoard, Weights & Biases, MLflow, each if installed."""
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -78,7 +79,7 @@ def check_sink(asked: str) -> None:
     kind = asked.partition(":")[0]
     if kind not in SINKS:
         raise DeepwideError(f"there is no sink '{kind[:40]}': {did_you_mean(kind, SINKS)}")
-    if find_spec(kind) is None:  # each is named as its library
+    if kind not in sys.modules and find_spec(kind) is None:  # each is named as its library
         raise _missing(kind)
 
 
