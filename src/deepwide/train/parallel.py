@@ -92,5 +92,6 @@ def world(device: torch.device) -> Iterator[World]:
     torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Shards(int(os.environ["RANK"]), size, device)
+        torch.distributed.barrier()  # a process that tears its group down while another still uses it may abort
     finally:
         torch.distributed.destroy_process_group()
