@@ -65,8 +65,9 @@ def _loop(home: Path, number: int) -> None:
     spec, runs, fit, law = (home / name for name in ("sweep.toml", "runs", "fit.json", "law.json"))
     write_text(spec, SWEEP)
     _step(number, "And your own data? Four depths at three sizes", f"sweep run {_quoted(spec)} --runs {_quoted(runs)}")
-    curves = f"--out {_quoted(fit)} --plot {_quoted(home / 'curves.svg')}"
-    _step(number + 1, "Where does deeper start to win?", f"fit {_quoted(runs)} {curves}")
+    # Runs this small cannot give a slope of their own: the paper's is assumed, and one crossing is enough.
+    curves = f"--slope 0.0555 --out {_quoted(fit)} --plot {_quoted(home / 'curves.svg')}"
+    _step(number + 1, "Where does deeper start to win? (with the paper's slope)", f"fit {_quoted(runs)} {curves}")
     found = load_fit(fit).law()
     if found is None:
         console().print("Runs this small gave no law here, and fit says so; with one: deepwide plan --law law.json")
