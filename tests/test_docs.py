@@ -3,6 +3,7 @@
 python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
 """
 
+import csv
 import json
 import os
 import re
@@ -59,6 +60,56 @@ def test_the_planner_s_page_quotes_the_measured_misses() -> None:
     for label, kind in (("default (gated)", "gated"), ("plain feed-forward", "plain")):
         row = f"| {label} | {measured[kind]['mean_miss']:.1%} | {measured[kind]['worst_miss']:.1%} |"
         assert row in page
+
+
+def ablation_rows() -> list[str]:
+    """The table of losses in docs/fit.md, from what was measured."""
+    cells: dict[tuple[int, int], dict[str, list[float]]] = {}
+    with (ROOT / "results/fit/depth-width-cpu.csv").open() as file:
+        for row in csv.DictReader(file):
+            rates = cells.setdefault((int(row["size"]), int(row["depth"])), {})
+            rates.setdefault(row["lr"], []).append(float(row["validation_loss"]))
+    rows = []
+    for size in sorted({size for size, _ in cells}):
+        shown = []
+        for depth in (1, 2, 4, 8):
+            rates = cells.get((size, depth), {})
+            if not rates:
+                shown.append("–")
+                continue
+            rate, losses = min(rates.items(), key=lambda item: sum(item[1]) / len(item[1]))
+            spread = f" ± {abs(losses[0] - losses[1]) / 2:.3f}" if len(losses) == 2 else ""
+            shown.append(f"{sum(losses) / len(losses):.3f}{spread}{'*' if rate == '0.003' else ''}")
+        rows.append(f"| {size / 1000:g}k | {' | '.join(shown)} |")
+    return rows
+
+
+def calibration_rows() -> list[str]:
+    """The table of coverage in docs/fit.md, from what was measured."""
+    rows = []
+    for design, found in json.loads((ROOT / "results/fit/calibration.json").read_text()).items():
+        if isinstance(found, dict) and "with a law" in found:
+            c, bias = found["coverage"], found["bias in units of the spread"]
+            crossings = [value for name, value in c.items() if name.startswith("crossing")]
+            by = [f"{c[f'a, {how}']:.1%}, {c[f'b, {how}']:.1%}" for how in ("likelihood", "bootstrap")]
+            rows.append(
+                f"| {design} | {min(crossings):.0%}–{max(crossings):.0%} | {' | '.join(by)} | "
+                f"{bias['a']:+.2f}, {bias['b']:+.2f} |"
+            )
+    return rows
+
+
+def test_the_page_on_fits_shows_what_was_measured() -> None:
+    page = (ROOT / "docs/fit.md").read_text(encoding="utf-8")
+    rows = [*ablation_rows(), *calibration_rows()]
+    assert len(rows) >= 11
+    for row in rows:
+        assert row in page
+    speed = json.loads((ROOT / "results/fit/surface_speed.json").read_text())
+    seconds = speed["ours"]["seconds_with_1000_resamples"]
+    assert f"{min(seconds):.1f} to {max(seconds):.1f} s" in page
+    assert f"{speed['ours']['evaluations']} passes" in page
+    assert f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f} thousand" in page
 
 
 def refresh() -> None:

@@ -326,3 +326,12 @@ def test_settings_that_make_no_sense_get_a_sentence(fitted: TransitionFit) -> No
             fit_transition(sweep(), **settings)  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="by likelihood or bootstrap"):
         fitted.interval("b", "boot")  # type: ignore[arg-type]
+
+
+def test_crossings_in_total_parameters_give_no_law_in_blocks() -> None:
+    runs = sweep()
+    columns = {"depth": runs.depth, "width": runs.width, "loss": runs.loss, "seed": runs.seed}
+    fit = fit_transition(Runs.of(total_params=runs.block_params, **columns), counting="total", bootstrap=0)
+    assert fit.names == ("a", "b")
+    assert fit.law() is None
+    assert "total parameters" in fit.headline()[-1]

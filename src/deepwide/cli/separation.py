@@ -173,6 +173,8 @@ def _open_question(found: Any, count: "arb", with_heads: dict[str, Any] | None) 
 def _show_bounds(answer: dict[str, Any], why: str, match: int | None) -> None:
     from rich.table import Table
 
+    from deepwide.separation.case import Case
+
     out = console()
     out.print(f"depth {answer['depth']}, width {answer['width']}, heads {answer['heads']}")
     out.print(f"threshold log_3 d = {answer['threshold']:.4g}; {why}\n")
@@ -186,10 +188,12 @@ def _show_bounds(answer: dict[str, Any], why: str, match: int | None) -> None:
         if side:
             table.add_row(name, f"{side['log3']:.6g}", side["about"] or "–", side["formula"])
     out.print(table)
+    broken = Case(3, 4)
     out.print(
         "\nThe count is a proved upper bound, by dimension. Random weights met it (with more heads, the count with "
         "heads) in every measurement with as many positions on both sides and neither mask nor residual connection, "
-        "but for L = 3, d = 4: there it is 31460, and 4 relations, proved and measured, leave a rank of 31456. "
+        f"but for L = 3, d = 4: there it is {broken.bound + broken.relations}, and {broken.relations} relations, "
+        f"proved and measured, leave a rank of {broken.bound}. "
         "Beyond what was measured nothing is claimed but the upper bound.",
         style="dim",
     )

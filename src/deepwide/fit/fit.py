@@ -107,6 +107,16 @@ class Fit(BaseModel):
     def law(self) -> Law | None:
         """What `deepwide plan --law` can use, None where the data do not give one."""
 
+    def _origin(self) -> dict[str, Any]:
+        """What every law made of a fit says about where it comes from."""
+        return {
+            "name": "fitted",
+            "citation": f"deepwide fit {self.source}",
+            "status": "fitted on your runs",
+            "tested": f"{self.runs} runs",
+            "fitted_block_params": self.params_range if self.counting == "block" else None,
+        }
+
     @abstractmethod
     def headline(self) -> list[str]:
         """What the fit says, in a few sentences."""

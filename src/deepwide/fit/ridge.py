@@ -42,21 +42,20 @@ class RidgeFit(Fit):
     others: tuple[Other, ...] = ()  # terms left out that the data want
 
     def law(self) -> RidgeLaw | None:
-        """The base law's depth times the fitted factor; None where the data show no bowl."""
-        if self.minimum is None:
+        """The base law's depth times the fitted factor; None where the data show no bowl.
+
+        A law is asked about block parameters, so a drift in total parameters gives none either.
+        """
+        if self.minimum is None or (self.counting == "total" and "drift" in self.names):
             return None
         shift, error = self._at_minimum()
         # What other terms would make of the minimum is an error too; the saved law carries it.
-        error[0, 0] += max((math.log(other.minimum) - shift) ** 2 for other in self.others) if self.others else 0.0
+        error[0, 0] += max(((math.log(other.minimum) - shift) ** 2 for other in self.others), default=0.0)
         error[1, 1] += max((other.drift**2 for other in self.others), default=0.0)
         return RidgeLaw(
-            name="fitted",
+            **self._origin(),
             about="least loss at equal size (fitted)",
             details=f"{math.exp(shift):.2f} times the depth of the law '{self.base.name}'",
-            citation=f"deepwide fit {self.source}",
-            status="fitted on your runs",
-            tested=f"{self.runs} runs",
-            fitted_block_params=self.params_range if self.counting == "block" else None,
             base_a=self.base.a,
             base_b=self.base.b,
             shift=shift,

@@ -57,15 +57,17 @@ class TransitionFit(Fit):
     curves: Curves
     pairs: tuple[Pair, ...]
     used: tuple[int, ...] = ()  # which pairs the line goes through
-    placed: tuple[tuple[float, float], tuple[float, float]] | None = (
-        None  # covariance of a, b with the depths' own error
-    )
+    # The covariance of a and b with the depths' own error.
+    placed: tuple[tuple[float, float], tuple[float, float]] | None = None
     slope: float | None = None  # a slope that was assumed, not fitted
     bowl: Bowl | None = None  # what leaving the fitted law costs, by a ridge about it
 
     def law(self) -> TransitionLaw | None:
-        """The transition law of these runs, with its full error; None without crossings or with b ≤ 0."""
-        if not self.used:
+        """The transition law of these runs, with its full error; None without crossings or with b ≤ 0.
+
+        A law is asked about block parameters, so crossings in total parameters give none either.
+        """
+        if not self.used or self.counting == "total":
             return None
         a = self["a"]
         b = self["b"] if self.slope is None else self.slope
@@ -76,13 +78,9 @@ class TransitionFit(Fit):
         depths = ", ".join(map(str, self.curves.depths))
         slope = "" if self.slope is None else f"; slope {b:g} assumed"
         return TransitionLaw(
-            name="fitted",
+            **self._origin(),
             about="deeper stops paying here (fitted)",
             details=f"crossings of depths {depths}{slope}",
-            citation=f"deepwide fit {self.source}",
-            status="fitted on your runs",
-            tested=f"{self.runs} runs",
-            fitted_block_params=self.params_range,
             a=a,
             b=b,
             covariance=((aa, (ab + ba) / 2), ((ab + ba) / 2, bb)),
@@ -121,7 +119,9 @@ class TransitionFit(Fit):
         lines.append(
             f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
         )
-        if self.law() is None and b <= 0:
+        if self.counting == "total":
+            lines.append("These are total parameters, and plan's laws count blocks: no law for plan.")
+        elif self.law() is None and b <= 0:
             lines.append("The crossings do not move to larger widths with depth: these runs give no law for plan.")
         elif self.law() is None:
             lines.append(
@@ -166,7 +166,7 @@ def fit_transition(
         pair._replace(vanished=float(np.mean(np.isnan(roots[:, i])))) if pair.size and len(roots) else pair
         for i, pair in enumerate(found)
     ]
-    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs)]
+    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs, counting)]
     usable = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status == "bracketed"]
     if slope is None and len(usable) < 2:
         more = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status != "none"]
@@ -371,7 +371,7 @@ def _moves(first: Pair, second: Pair) -> str:
     return "cannot be told apart from"
 
 
-def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs) -> list[str]:
+def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs, counting: Counting) -> list[str]:
     said = []
     for pair in pairs:
         if pair.status == "extrapolated":
@@ -387,7 +387,7 @@ def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs) -
         row = decided[0]
         said.append(
             f"{len(set(runs.cells[decided].tolist()))} cells decide their own fit (leverage above 0.95), first depth "
-            f"{runs.depth[row]:g} at {show_count(round(float(runs.size()[row])))}"
+            f"{runs.depth[row]:g} at {show_count(round(float(runs.size(counting)[row])))}"
         )
     share = share_range(runs.embedding_share)
     if share is not None and share[1] > 0.5:
