@@ -2,21 +2,25 @@
 
     python -m benchmarks.train.speed --out results/train/speed.json
 
-Same shape, batch, data, optimiser (torch's fused AdamW) and clipping for all, dropout off, float32, one thread, in one
-process: each round lets every contestant make one step, in an order that rotates, so that whatever else the machine
-does hits all alike; the clock is the processor time of this process, which waiting for a busy core does not move.
-Speed is from each contestant's fastest steps (the 25% quantile); the ratio is the median over rounds of the ratio
-within a round. "transformers" is as shipped but for dropout; its tanh GELU, which is slow on a CPU, is also replaced
-by the exact one that deepwide uses, so that both reasons for a difference are seen. litgpt, which has no learned
-positions, is measured if it can be imported (--peers names a folder to import it from).
+Same shape, batch, data, optimiser (torch's fused AdamW) and clipping for all, dropout off, float32, one thread. Every
+contestant has a process of its own, set up as it sets itself up, and only one works at a time: each round lets every
+one make a step, in an order that rotates, so that whatever else the machine does hits all alike; the clock is the
+processor time of the step, which waiting for a busy core does not move. Speed is from each contestant's fastest steps
+(the 25% quantile); the ratio is the median over rounds of the ratio within a round. "transformers" is as shipped but
+for dropout; its tanh GELU, which is slow on a CPU, is also replaced by the exact one that deepwide uses, so that both
+reasons for a difference are seen. litgpt, which has no learned positions, is measured if it can be imported (--peers
+names a folder to import it from). --compiled adds deepwide and transformers under torch.compile.
 """
 
 import argparse
 import json
+import multiprocessing
 import platform
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -28,19 +32,23 @@ from deepwide.data import DataConfig, prepare, training_batch
 from deepwide.model import Architecture, Transformer
 from deepwide.shape import Shape, flops
 from deepwide.train.config import OptimiserConfig
+from deepwide.train.hardware import keep_memory
 from deepwide.train.optimiser import Optimiser
 
 SHAPES = ((2, 64), (4, 128), (6, 256), (8, 512))
 Step = Callable[[torch.Tensor], float]
 
 
-def ours(design: Architecture) -> Step:
+def ours(shape: Shape, activation: str = "gelu", compiled: bool = False) -> Step:
     """A step of deepwide's loop."""
+    keep_memory()
+    design = Architecture(shape=shape, activation=activation)  # type: ignore[arg-type]
     model = Transformer(design)
     optimiser = Optimiser(model, design, OptimiserConfig())
+    run = torch.compile(model) if compiled else model
 
     def step(batch_BT: torch.Tensor) -> float:
-        loss = model(batch_BT[:, :-1].contiguous(), batch_BT[:, 1:].contiguous())
+        loss = run(batch_BT[:, :-1].contiguous(), batch_BT[:, 1:].contiguous())
         loss.backward()
         norm = optimiser.gradient_norm()
         float(norm)
@@ -64,7 +72,7 @@ def _common(model: torch.nn.Module, loss_of: Callable[[torch.Tensor], torch.Tens
     return step
 
 
-def hugging_face(shape: Shape, activation: str) -> Step:
+def hugging_face(shape: Shape, activation: str, compiled: bool = False) -> Step:
     """transformers' GPT-2, its attention by torch's fused kernel."""
     import transformers
 
@@ -75,8 +83,9 @@ def hugging_face(shape: Shape, activation: str) -> Step:
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config).train()
     assert model.num_parameters() == shape.total_params
+    run = torch.compile(model) if compiled else model
     return _common(
-        model, lambda batch_BT: model(input_ids=batch_BT[:, :-1], labels=batch_BT[:, :-1], use_cache=False).loss
+        model, lambda batch_BT: run(input_ids=batch_BT[:, :-1], labels=batch_BT[:, :-1], use_cache=False).loss
     )
 
 
@@ -108,37 +117,72 @@ def sgemm(size: int = 1024) -> float:
     return 2 * size**3 / (time.process_time() - begun)
 
 
-def contest(depth: int, width: int, vocab: int, batch: int, context: int, rounds: int) -> dict[str, Any]:
-    """One shape: seconds per step of everybody, round by round."""
-    data = DataConfig() if vocab == 256 else DataConfig(tokeniser="bpe", vocab=vocab)
-    corpus = prepare(data)
-    fields = {"depth": depth, "width": width, "vocab": vocab, "context": context}
-    design = Architecture.of("levine", **fields)
-    contestants: dict[str, Step] = {
-        "deepwide": ours(design),
-        "transformers (gelu)": hugging_face(design.shape, "gelu"),
-        "transformers (as shipped: gelu_new)": hugging_face(design.shape, "gelu_new"),
-        "deepwide (gelu_tanh)": ours(Architecture.of("levine", **fields, activation="gelu_tanh")),
-    }
+CONTESTANTS: dict[str, Callable[[Shape], Step]] = {
+    "deepwide": ours,
+    "transformers (gelu)": partial(hugging_face, activation="gelu"),
+    "transformers (as shipped: gelu_new)": partial(hugging_face, activation="gelu_new"),
+    "deepwide (gelu_tanh)": partial(ours, activation="gelu_tanh"),
+    "litgpt": litgpt,
+    "deepwide (compiled)": partial(ours, compiled=True),
+    "transformers (gelu, compiled)": partial(hugging_face, activation="gelu", compiled=True),
+}
+
+
+def work(line: Connection, name: str, shape: Shape, data: DataConfig, batch: int, peers: Path | None) -> None:
+    """A contestant's process: asked for a step by its number, it answers with the seconds that the step took."""
+    if peers:
+        sys.path.append(str(peers))
+    torch.set_num_threads(1)
     try:
-        contestants["litgpt"] = litgpt(design.shape)
+        step = CONTESTANTS[name](shape)
     except ImportError as error:
-        print(f"litgpt is not measured: {error}", file=sys.stderr)
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+        line.send(str(error))
+        return
+    line.send(None)
+    corpus = prepare(data)
+    while (number := line.recv()) is not None:
+        batch_BT = training_batch(corpus.train, batch * number, batch, shape.context, seed=0)
+        begun = time.process_time()
+        step(batch_BT)
+        line.send(time.process_time() - begun)
+
+
+def enter(name: str, shape: Shape, data: DataConfig, batch: int, peers: Path | None) -> Connection | None:
+    """The line to a contestant that is ready; None for a peer that is not installed."""
+    spawn = multiprocessing.get_context("spawn")
+    here, there = spawn.Pipe()
+    spawn.Process(target=work, args=(there, name, shape, data, batch, peers), daemon=True).start()
+    why = here.recv()
+    if why is not None:
+        print(f"{name} is not measured: {why}", file=sys.stderr)
+        return None
+    return here
+
+
+def contest(shape: Shape, batch: int, rounds: int, peers: Path | None = None, compiled: bool = False) -> dict[str, Any]:
+    """One shape: seconds per step of everybody, round by round."""
+    depth, width, vocab, context = shape.depth, shape.width, shape.vocab, shape.context
+    data = DataConfig() if vocab == 256 else DataConfig(tokeniser="bpe", vocab=vocab)
+    prepare(data)
+    wanted = [name for name in CONTESTANTS if compiled or "compiled" not in name]
+    entered = {name: enter(name, shape, data, batch, peers) for name in wanted}
+    lines = {name: line for name, line in entered.items() if line is not None}
+    seconds: dict[str, list[float]] = {name: [] for name in lines}
     peaks: list[float] = []
-    names = list(contestants)
-    for number in range(-2, rounds):
-        batch_BT = training_batch(corpus.train, batch * (number + 2), batch, context, seed=0)
+    names = list(lines)
+    for number in range(rounds + 2):
         peaks += [sgemm() for _ in range(3)]
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            begun = time.process_time()
-            contestants[name](batch_BT)
-            if number >= 0:
-                seconds[name].append(time.process_time() - begun)
+            lines[name].send(number)
+            took = lines[name].recv()
+            if number >= 2:
+                seconds[name].append(took)
+    for line in lines.values():
+        line.send(None)
     tokens = batch * context
     peak = float(np.quantile(peaks, 0.75))
-    cost = flops(design.shape, context).training
+    cost = flops(shape, context).training
     fast = {name: quantiles(times, n=4)[0] for name, times in seconds.items()}
     return {
         "depth": depth, "width": width, "vocab": vocab, "batch": batch, "context": context, "rounds": rounds,
@@ -159,15 +203,15 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--vocab", type=int, default=256)
     parser.add_argument("--shapes", default=",".join(f"{L}x{d}" for L, d in SHAPES))
     parser.add_argument("--peers", type=Path, help="a folder with litgpt installed by pip install --target")
+    parser.add_argument("--compiled", action="store_true", help="torch.compile too: a minute or two more a shape")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(words)
-    if given.peers:
-        sys.path.append(str(given.peers))
     torch.set_num_threads(1)
     rows = []
     for text in given.shapes.split(","):
         depth, width = map(int, text.split("x"))
-        row = contest(depth, width, given.vocab, given.batch, given.context, given.rounds)
+        shape = Architecture.of("levine", depth=depth, width=width, vocab=given.vocab, context=given.context).shape
+        row = contest(shape, given.batch, given.rounds, given.peers, given.compiled)
         rows.append(row)
         print(f"({depth}, {width}), vocabulary {given.vocab}: sgemm {row['sgemm_peak_flops'] / 1e9:.0f} GFLOP/s")
         for name, speed in row["tokens_per_second"].items():

@@ -120,6 +120,9 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--kind", "ridge", "--picture", "curves"], "transition fit"),
         (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
         (["--embedding-rows", "100"], "total_params"),
+        (["--drift"], "--drift belongs to --kind ridge; this is a transition fit"),
+        (["--terms", "shape"], "--terms belongs to --kind surface"),
+        (["--kind", "ridge", "--slope", "0.1"], "--slope belongs to --kind transition"),
     ],
 )
 def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: str) -> None:
@@ -130,10 +133,11 @@ def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: st
     assert made.stderr.count("\n") == 1
 
 
-def test_without_a_law_saving_one_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_written(tmp_path: Path) -> None:
     path, law = tmp_path / "two.csv", tmp_path / "law.json"
     path.write_text("depth,width,loss\n" + "".join(f"{d},{w},{3 / w + d}\n" for d in (1, 2) for w in (8, 16, 32, 64)))
     made = call("fit", str(path), "--law", str(law), "--bootstrap", "0")
     assert made.returncode == 2
     assert "no law to save" in made.stderr
+    assert "Two regimes" in made.stdout
     assert not law.exists()

@@ -112,6 +112,12 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best(tmp_path: Path) -> None
     assert sorted(read_runs(path).loss) == [2.0, 2.2]
 
 
+def test_rows_that_repeat_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("depth,width,loss\n2,64,1.5\n2,64,1.5\n2,64,1.4\n")
+    assert any("1 rows repeat another row exactly" in note for note in read_runs(path).notes)
+
+
 def test_where_cuts_learning_curves_at_one_length(tmp_path: Path) -> None:
     path = write_csv(
         tmp_path / "t.csv", "depth,width,tokens,loss",

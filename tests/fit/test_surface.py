@@ -292,6 +292,26 @@ def test_the_law_of_a_surface_in_shape_can_be_planned_with(tmp_path: Path) -> No
     )
 
 
+def test_the_law_of_a_surface_carries_the_bootstraps_errors() -> None:
+    fit = fit_surface(gemstones_like(0.003), terms="shape", bootstrap=100)
+    law = fit.law()
+    assert law is not None
+    for total in (1e8, 1e9):
+        best = fit.best_depth(total)
+        _, width = law.optimum(total)
+        curve = law.depth(total - law.embedding_rows * width[0]).at()
+        assert (curve.value, curve.low, curve.high) == pytest.approx((best.value, best.low, best.high), rel=0.03)
+    assert fit_surface(gemstones_like(0.003), terms="shape", bootstrap=0).law().depth(1e9).at().low is None  # type: ignore[union-attr]
+
+
+def test_a_best_depth_that_no_run_has_is_said_in_the_headline() -> None:
+    runs = gemstones_like(0.003)
+    shallow = fit_surface(runs.select(runs.depth <= 12), terms="shape", bootstrap=0)
+    assert shallow.best_depth(shallow.params_range[1]).value > 12
+    assert "But the runs have 3 to 12 layers." in shallow.headline()[1]
+    assert "But" not in fit_surface(runs, terms="shape", bootstrap=0).headline()[1]
+
+
 def test_counting_blocks_leaves_the_embeddings_out_of_the_law() -> None:
     fit = fit_surface(gemstones_like(0.002), terms="shape", counting="block", bootstrap=0)
     law = fit.law()

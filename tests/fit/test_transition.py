@@ -162,6 +162,11 @@ def test_a_diverged_run_is_counted_and_moves_the_curve_up() -> None:
     assert "1 of them diverged" in fit.summary()
 
 
+def test_predicting_many_sizes_at_once_is_sent_to_the_curves(fitted: TransitionFit) -> None:
+    with pytest.raises(DeepwideError, match=r"curves\.loss"):
+        fitted.predict(2, [1e5, 1e6])  # type: ignore[arg-type]
+
+
 def test_an_answer_that_hangs_on_one_cell_warns() -> None:
     """Four and eight layers would cross beyond the data; one lucky cell brings them together inside."""
     runs = sweep(noise=0.0005, depths=(2, 4, 8), sizes=SIZES[:5], off_size=0.0)

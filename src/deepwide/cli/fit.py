@@ -38,17 +38,25 @@ def fit(
     ] = None,
     pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
     slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
-    base: Annotated[str, typer.Option(help="ridge: the law that depths are measured from.")] = "levine",
+    base: Annotated[
+        str | None, typer.Option(help="ridge: the law that depths are measured from.", show_default="levine")
+    ] = None,
     embeddings: Annotated[bool, typer.Option("--embeddings", help="ridge: a term for the embeddings' share.")] = False,
     drift: Annotated[
         bool, typer.Option("--drift", help="ridge: let the best depth move against the base law.")
     ] = False,
     terms: Annotated[
-        str, typer.Option(help="surface: tokens (E + A/N^α + B/D^β) or shape (width and depth as well).")
-    ] = "tokens",
+        str | None,
+        typer.Option(
+            help="surface: tokens (E + A/N^α + B/D^β) or shape (width and depth as well).", show_default="tokens"
+        ),
+    ] = None,
     unit: Annotated[
-        str, typer.Option(help="surface: resample cells, or shapes (rows that are checkpoints of one run).")
-    ] = "cell",
+        str | None,
+        typer.Option(
+            help="surface: resample cells, or shapes (rows that are checkpoints of one run).", show_default="cell"
+        ),
+    ] = None,
     bootstrap: Annotated[int, typer.Option(min=0, max=100_000, help="Resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the resamples.")] = 0,
     law: Annotated[Path | None, typer.Option(help="Save the law for: deepwide plan --law FILE.")] = None,
@@ -75,8 +83,11 @@ def fit(
     count = count or ("total" if kind == "surface" else "block")
     if count not in ("block", "total"):
         raise DeepwideError(f"--count is block or total, not '{count[:40]}'.")
-    if unit not in ("cell", "shape"):
+    if unit not in (None, "cell", "shape"):
         raise DeepwideError(f"--unit is cell or shape, not '{unit[:40]}'.")
+    _belongs(kind, "transition", pair=pair, slope=slope is not None)
+    _belongs(kind, "ridge", base=base, embeddings=embeddings, drift=drift)
+    _belongs(kind, "surface", terms=terms, unit=unit)
     if plot:
         check_suffix(plot)
     elif picture:
@@ -87,13 +98,11 @@ def fit(
     if kind == "transition":
         made = fit_transition(table, slope=slope, pairs=tuple(_depths(text) for text in pair or []), **common)
     elif kind == "ridge":
-        made = fit_ridge(table, base=base, embeddings=embeddings, drift=drift, **common)
+        made = fit_ridge(table, base=base or "levine", embeddings=embeddings, drift=drift, **common)
     else:
-        made = fit_surface(table, terms=terms, unit=unit, **common)  # type: ignore[arg-type]
+        made = fit_surface(table, terms=terms or "tokens", unit=unit or "cell", **common)  # type: ignore[arg-type]
     found = made.law()
-    if law is not None:
-        if found is None:
-            raise DeepwideError(f"these runs give no law to save: {made.headline()[-1]}")
+    if law is not None and found is not None:
         save_law(found, law)
     if out is not None:
         made.save(out)
@@ -116,14 +125,25 @@ def fit(
                 "law": found.model_dump(mode="json") if found else None,
             }
         )
+    else:
+        console().print(made.summary(), markup=False, soft_wrap=True)
+    if law is not None and found is None:
+        raise DeepwideError(f"these runs give no law to save in {law}: {made.headline()[-1]}")
+    if json:
         return
-    console().print(made.summary(), markup=False, soft_wrap=True)
     for what, path in (("law", law), ("fit", out), ("picture", plot)):
         if path is not None:
             console().print(f"{what:<8}{path}", markup=False, soft_wrap=True)
     if law is not None:
         size = show_count(round(made.params_range[1]))
         console().print(f"Use it: deepwide plan {size} --law {law}", markup=False, soft_wrap=True)
+
+
+def _belongs(kind: str, owner: str, **options: Any) -> None:
+    """Refuse an option of another kind of fit rather than ignore it."""
+    for name, given in options.items():
+        if given and kind != owner:
+            raise DeepwideError(f"--{name} belongs to --kind {owner}; this is a {kind} fit.")
 
 
 def _pairs_json(made: "Fit") -> dict[str, Any]:

@@ -138,7 +138,10 @@ def residual_plot(fit: "Fit", title: str = "") -> Any:
     y = alt.Y("residual:Q", title="loss above the fit (%)")
     base = alt.Chart(_data(rows)).mark_point(filled=True, size=45, opacity=0.85)
     x = alt.X(
-        "size:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~s", grid=False), title="parameters"
+        "size:Q",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(format="~s", grid=False, tickCount=5),
+        title="parameters",
     )
     zero = alt.Chart(_data([{"residual": 0}])).mark_rule(color="#909090").encode(y=y)
     left = alt.layer(zero, base.encode(x=x, y=y, color=colour, tooltip=tip)).properties(width=360, height=280)
@@ -163,8 +166,10 @@ def resample_plot(fit: "Fit", title: str = "") -> Any:
     for first, second in itertools.combinations(names, 2):
         i, j = fit.names.index(first), fit.names.index(second)
         rows = [{"x": row[i], "y": row[j]} for row in fit.resamples[:1000]]
-        x = alt.X("x:Q", title=first, scale=alt.Scale(zero=False))
-        y = alt.Y("y:Q", title=second, scale=alt.Scale(zero=False))
+        x, y = (
+            alt.X("x:Q", title=first, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)),
+            alt.Y("y:Q", title=second, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)),
+        )
         cloud = alt.Chart(_data(rows)).mark_point(filled=True, size=8, opacity=0.35, color="#2471a3").encode(x=x, y=y)
         centre = alt.Chart(_data([{"x": fit.values[i], "y": fit.values[j]}]))
         panels.append(

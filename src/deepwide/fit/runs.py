@@ -199,6 +199,7 @@ def read_runs(
     if embedding_rows is not None:
         rows = [_less_embeddings(row, embedding_rows) for row in rows]
         notes.append(f"block parameters are the total less {embedding_rows:g}·width")
+    _note_repeats(rows, notes)
     kept = _ended(_best_rates(rows, notes), notes)
     names = [name for name in COLUMNS if name not in ("lr", "status") and any(name in row for row in kept)]
     made: dict[str, list[float]] = {name: [row.get(name, math.nan) for row in kept] for name in names}
@@ -339,6 +340,14 @@ def _less_embeddings(row: dict[str, Any], embedding_rows: float) -> dict[str, An
             "--column total_params=YOUR_COLUMN."
         )
     return row | {"block_params": row["total_params"] - embedding_rows * row["width"]}
+
+
+def _note_repeats(rows: list[dict[str, Any]], notes: list[str]) -> None:
+    repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
+    if repeated:
+        notes.append(
+            f"{repeated} rows repeat another row exactly: if they are the same runs twice, the errors are too small"
+        )
 
 
 def _best_rates(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:

@@ -103,8 +103,18 @@ class SurfaceFit(Fit):
         return self.terms == "tokens" and min(self.values[1:]) > 0
 
     def law(self) -> SurfaceLaw | None:
-        """A law of depth for a surface in shape; one in parameters and tokens names no depth: None."""
-        return self._law(self.values) if self.terms == "shape" else None
+        """A law of depth for a surface in shape, with the bootstrap's errors; one in tokens names no depth: None."""
+        if self.terms != "shape":
+            return None
+        law = self._law(self.values)
+        if len(self.resamples) < 20:
+            return law
+        low, high = self.params_range
+        P = np.geomspace(low / 10, high * 10, 17)
+        L, d = law.optimum(P)
+        others = [self._law(row).optimum(P)[0] / L for row in self.resamples]
+        limits = np.percentile(others, [2.5, 97.5], axis=0)
+        return law.model_copy(update={"errors": rows(np.column_stack([law.layer_matrices * L * d**2, *limits]))})
 
     def best_depth(self, params: float) -> Interval:
         """The depth of least loss among shapes of equal parameters, as the fit counts them, with its bootstrap."""
@@ -130,13 +140,14 @@ class SurfaceFit(Fit):
                 f"{show_count(best.params.value)} parameters and {show_count(best.tokens.value)} tokens: "
                 f"{_words(best.tokens_per_param)} per parameter."
             )
-            return [said[0], optimum, said[1]]
+            return [said[0], " ".join([optimum, *(f"But {each}." for each in best.warnings)]), said[1]]
         terms = [f"e^{self[n]:.4g}·{n}^−{self[n + '_exponent']:.4g}" for n in COLUMNS["shape"]]
         most = self.params_range[1]
-        return [
-            f"Loss = {' + '.join(terms)} + e^{self['floor']:.4g}, with {self.counting} parameters.",
-            f"At {show_count(most)} parameters the least loss is at depth {_words(self.best_depth(most))}.",
-        ]
+        depth = self.best_depth(most)
+        where = f"At {show_count(most)} parameters the least loss is at depth {_words(depth)}."
+        if self.depth_range and not self.depth_range[0] <= depth.value <= self.depth_range[1]:
+            where += " But the runs have {:g} to {:g} layers.".format(*self.depth_range)
+        return [f"Loss = {' + '.join(terms)} + e^{self['floor']:.4g}, with {self.counting} parameters.", where]
 
     def _logs(self, values: tuple[float, ...]) -> tuple[float, Floats, Floats]:
         """ln of the floor, of the coefficients, and the exponents."""

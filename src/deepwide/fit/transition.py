@@ -89,7 +89,11 @@ class TransitionFit(Fit):
         )
 
     def predict(self, depth: int, params: float) -> Interval:
-        """The curve's loss at a size, with its 95% interval."""
+        """The curve's loss at a size, with its 95% interval; for many sizes, `curves.loss`."""
+        if np.ndim(depth) or np.ndim(params):
+            raise DeepwideError(
+                "predict takes one depth and one size: for many sizes use fit.curves.loss(depth, sizes)."
+            )
         return self.curves.loss(depth, params)[0]
 
     def transition(self, depth: float) -> Interval:

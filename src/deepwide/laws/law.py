@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.quantities import show_count
@@ -201,7 +201,8 @@ class SurfaceLaw(Law):
     """A loss fitted in width, depth, total parameters and tokens; its optimum at equal total parameters.
 
     Each term is [ln coefficient, exponent]; the loss is Σ e^c·x^−p + e^floor. Total parameters are counted in the
-    fit's own architecture: layer_matrices·L·d² + embedding_rows·d.
+    fit's own architecture: layer_matrices·L·d² + embedding_rows·d. `errors` are rows of block parameters and the 95%
+    limits of the depth there, as factors of it; outside them the nearest row holds.
     """
 
     kind: Literal["surface"] = "surface"
@@ -213,6 +214,7 @@ class SurfaceLaw(Law):
     layer_matrices: float = Field(gt=0)
     embedding_rows: float = Field(ge=0)
     tokens_per_param: float = Field(gt=0)
+    errors: tuple[tuple[PositiveFloat, PositiveFloat, PositiveFloat], ...] = ()
 
     def loss(self, depth: ArrayLike, width: ArrayLike, tokens: ArrayLike | None = None) -> Floats:
         """Predicted loss, in nats per token of the fit's data."""
@@ -240,7 +242,10 @@ class SurfaceLaw(Law):
         N = np.atleast_1d(np.asarray(block_params, dtype=float))
         log_N, log_L = _surface_table(self)
         L = np.exp(np.interp(np.log(N), log_N, log_L))
-        return DepthCurve.exact(L)
+        if not self.errors:
+            return DepthCurve.exact(L)
+        at, low, high = np.log(sorted(self.errors)).T
+        return DepthCurve(L, L * np.exp(np.interp(np.log(N), at, low)), L * np.exp(np.interp(np.log(N), at, high)))
 
     def _width(self, L: Floats, P: Floats) -> Floats:
         m, e = self.layer_matrices * L, self.embedding_rows

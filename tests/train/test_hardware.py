@@ -1,0 +1,33 @@
+"""What the machine gives back and what it keeps."""
+
+import subprocess
+import sys
+
+import pytest
+
+STEPS = """
+import resource, sys
+from deepwide.train.hardware import keep_memory
+import torch
+kept = sys.argv[1] == "keep" and keep_memory()
+def step():
+    for size in (2**18, 2**20, 2**22):
+        blocks = [torch.ones(size) for _ in range(4)]
+for _ in range(3): step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10): step()
+print(kept, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc is asked")
+def test_memory_that_a_step_frees_is_kept_for_the_next() -> None:
+    def faults(how: str) -> tuple[str, int]:
+        said = subprocess.run([sys.executable, "-c", STEPS, how], capture_output=True, text=True, check=True).stdout
+        kept, count = said.split()
+        return kept, int(count)
+
+    kept, few = faults("keep")
+    if kept == "False":
+        pytest.skip("no glibc here")
+    assert few * 10 < faults("leave")[1]
