@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SETUP := pyproject.toml constraints.txt
 
-.PHONY: tour test lint docs bench clean
+.PHONY: tour test test-ray lint docs bench clean
 
 MAP := gpt2-xl gpt3-175b llama-3-8b llama-3.1-405b palm-540b qwen2.5-32b gemma-3-27b falcon-40b smollm2-360m pythia-1b
 
@@ -14,6 +14,9 @@ tour: $(VENV)/.tour  ## the main jobs on embedded defaults, in a minute or two
 
 test: $(VENV)/.dev  ## every test
 	$(BIN)/python -m pytest -n 2
+
+test-ray: $(VENV)/.ray  ## the tests that need Ray, which make test skips: a node killed, a link cut (as root)
+	$(BIN)/python -m pytest -n 0 tests/sweep/test_ray.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -44,6 +47,10 @@ $(VENV)/.dev: $(SETUP) | $(BIN)/python
 	@echo "Setting up $(VENV) for tests (once; torch and transformers take a few minutes)…"
 	@$(PIP) install --editable '.[dev]' --constraint constraints.txt
 	@touch $@ $(VENV)/.tour
+
+$(VENV)/.ray: $(VENV)/.dev
+	@$(PIP) install --editable '.[dev,ray]' --constraint constraints.txt
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -112,6 +112,20 @@ def test_the_page_on_fits_shows_what_was_measured() -> None:
     assert f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f} thousand" in page
 
 
+def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
+    page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+    measured = json.loads((ROOT / "results/train/speed.json").read_text())["rows"]
+    assert [(row["depth"], row["width"]) for row in measured] == [(2, 64), (4, 128), (6, 256), (8, 512)]
+    for row in measured:
+        times = [
+            f"{row['ratio_of_deepwide'][peer]:.2f}"
+            for peer in ("transformers (as shipped: gelu_new)", "transformers (gelu)", "litgpt")
+        ]
+        speed, share = row["tokens_per_second"]["deepwide"], row["share_of_peak"]["deepwide"]
+        cells = [f"{row['depth']}, {row['width']}", f"{speed:,.0f}", f"{share:.0%}", *times]
+        assert f"| {' | '.join(cells)} |" in page
+
+
 def refresh() -> None:
     """Put into each page what its commands print now."""
     for page in PAGES:

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from deepwide.errors import DeepwideError
+from deepwide.train.hardware import find_device
+
 STEPS = """
 import resource, sys
 from deepwide.train.hardware import keep_memory
@@ -31,3 +34,9 @@ def test_memory_that_a_step_frees_is_kept_for_the_next() -> None:
     if kept == "False":
         pytest.skip("no glibc here")
     assert few * 10 < faults("leave")[1]
+
+
+@pytest.mark.parametrize("name", ["meta", "cuda:99", "abacus"])
+def test_a_device_that_cannot_train_gets_a_sentence(name: str) -> None:
+    with pytest.raises(DeepwideError, match=f"there is no device '{name}' here"):
+        find_device(name)

@@ -21,7 +21,7 @@ def find_device(name: str) -> torch.device:
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.empty(1, device=device).item()  # meta has no numbers
     except (RuntimeError, AssertionError):
         raise DeepwideError(f"there is no device '{name[:40]}' here: use cpu, or auto.") from None
     if device.type == "cuda":
