@@ -61,6 +61,25 @@ def test_the_law_is_the_base_laws_depth_times_the_factor(tmp_path: Path) -> None
     assert plan("100M", law=law).shape.depth == pytest.approx(base * math.exp(0.3), abs=1.5)
 
 
+def test_without_a_base_the_best_depth_is_a_power_of_the_size(tmp_path: Path) -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 1e6, 5)))
+    best = 3 * (size / 1e5) ** 0.3
+    noise = np.random.default_rng(0).normal(0, 1e-3, len(size))
+    loss = np.exp(1 - 0.05 * np.log(size) + 0.03 * np.log(depth / best) ** 2 + noise)
+    fit = fit_ridge(Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), loss=loss, block_params=size), base="power")
+    law = fit.law()
+    assert law is not None
+    assert law.drift == pytest.approx(0.3, abs=0.01)
+    assert fit.headline()[1].startswith("The best depth grows like the size to the power 0.3")
+    for at in (1e4, 1e5, 1e8):
+        found = law.depth(at).at()
+        assert found.value == pytest.approx(3 * (at / 1e5) ** 0.3, rel=0.05)
+        assert found.low < found.value < found.high  # type: ignore[operator]
+    assert fit.predict(4, 1e5) == pytest.approx(np.exp(1 - 0.05 * np.log(1e5) + 0.03 * np.log(4 / 3) ** 2), rel=1e-3)
+    assert load_law(save_law(law, tmp_path / "law.json")) == law
+    assert load_fit(fit.save(tmp_path / "fit.json")) == fit
+
+
 def test_the_interval_of_the_law_holds_the_truth() -> None:
     fit = fit_ridge(sweep(), base=LAW, bootstrap=200)
     assert fit.minimum is not None

@@ -62,3 +62,8 @@ def test_it_is_said_when_the_bowl_is_left() -> None:
     assert "10K to 1M" in (outside_the_data(best, 1e7, LAW) or "")
     assert "times the law's depth only" in (outside_the_data(best / 4, 1e5, LAW) or "")
     assert outside_the_data(24, 1e8) is None, "without a bowl of its own, Gemstones'"
+
+
+def test_half_a_base_is_refused() -> None:
+    with pytest.raises(ValueError, match="both or neither"):
+        RidgeLaw(name="r", base_a=5.0, base_b=None, shift=0.0, centre_params=1e8)

@@ -39,7 +39,11 @@ def fit(
     pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
     slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
     base: Annotated[
-        str | None, typer.Option(help="ridge: the law that depths are measured from.", show_default="levine")
+        str | None,
+        typer.Option(
+            help="ridge: the law that depths are measured from; power: none, the best depth is a power of the size.",
+            show_default="levine",
+        ),
     ] = None,
     embeddings: Annotated[bool, typer.Option("--embeddings", help="ridge: a term for the embeddings' share.")] = False,
     drift: Annotated[

@@ -60,7 +60,8 @@ def depth_width_map(
     depths = [point.depth for point in points] or [12]
     x_low, x_high = min(widths) / 2.2, max(widths) * 2.2
     x_low, x_high = min(x_low, x_high / 8), max(x_high, x_low * 8)
-    y_low, y_high = 0.0, max(1.3 * max(depths), _law_depth_at(chosen, x_high, layer_matrices) * 1.05, 12)
+    law_high = 1.05 * _law_depth_at(chosen, x_high, layer_matrices)
+    y_low, y_high = 0.0, max(1.3 * max(depths), min(law_high, 2.5 * max(depths)), 12)  # a law must not dwarf the points
 
     x = alt.X("width:Q", title="width (of the same N)", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
               axis=alt.Axis(grid=False, format="~s", labelOverlap=True, values=_ticks(x_low, x_high)))  # fmt: skip

@@ -98,21 +98,24 @@ def fitted_map(fit: "Fit", title: str = "") -> Any:
     law = fit.law()
     if law is None:
         raise DeepwideError("these runs give no law, so there is no map of it: draw the curves or the residuals.")
-    points: dict[tuple[float, float], Point] = {}
-    best: dict[int, float] = {}
+    cells: dict[tuple[float, float, float], list[float]] = {}
     for r in fit.residuals:
-        band = round(math.log(r.params, 1.5))
-        best[band] = min(best.get(band, math.inf), r.loss if not r.diverged else math.inf)
-    for r in sorted(fit.residuals, key=lambda r: r.loss, reverse=True):
         if r.depth is None:
             raise DeepwideError("the map needs the depth of every run.")
-        kind = "best of its size" if r.loss == best[round(math.log(r.params, 1.5))] else "run"
-        name = show_count(round(r.params)) if kind == "best of its size" else ""
-        points[r.depth, r.params] = Point(name, int(r.depth), int(r.width or 1), int(r.params), kind, f"{r.loss:.4g}")
-    high = 100 * max(r.params for r in fit.residuals)
+        cells.setdefault((r.depth, r.width or 1, r.params), []).append(math.inf if r.diverged else r.loss)
+    means = {cell: sum(losses) / len(losses) for cell, losses in cells.items()}
+    best: dict[int, float] = {}
+    for (_, _, params), mean in means.items():
+        best[_band(params)] = min(best.get(_band(params), math.inf), mean)
+    points = []
+    for (depth, width, params), mean in means.items():
+        kind = "best of its size" if mean == best[_band(params)] else "run"
+        name = show_count(round(params)) if kind == "best of its size" else ""
+        points.append(Point(name, int(depth), int(width), int(params), kind, f"{mean:.4g}"))
+    high = 20 * max(r.params for r in fit.residuals)
     near = sorted((m for m in all_models() if m.shape.block_params <= high), key=lambda m: m.shape.block_params)[:8]
     public = [Point.of(m.name, m.shape, "public") for m in near]
-    return depth_width_map([*points.values(), *public], law, title or "The fitted law on the map")
+    return depth_width_map([*points, *public], law, title or "The fitted law on the map")
 
 
 def residual_plot(fit: "Fit", title: str = "") -> Any:
@@ -178,6 +181,11 @@ def resample_plot(fit: "Fit", title: str = "") -> Any:
         )  # fmt: skip
     chart = alt.concat(*panels, columns=3)
     return _framed(chart, title or "The parameters over resamples of the runs", f"{len(fit.resamples)} resamples")
+
+
+def _band(params: float) -> int:
+    """Sizes within a factor of about 1.5 are compared."""
+    return round(math.log(params, 1.5))
 
 
 PICTURES: Mapping[str, Callable[..., Any]] = {

@@ -4,6 +4,7 @@
 
 σ = ln(N / centre), θ = ln(tokens / centre), x = ln(depth / law's depth at N). Its minimum is at x* = −(b₁ + b₃σ)/2b₂,
 and a depth f times the best one costs b₂·ln²f of ln loss. The square brackets are optional terms.
+Without a law, x = ln depth and the b₃ term stays: the best depth is then a power of the size.
 """
 
 import math
@@ -17,6 +18,7 @@ from deepwide.fit.fit import Fit, residual_table, rows, share_range, t95
 from deepwide.fit.regression import Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
+from deepwide.laws.law import Z95
 from deepwide.quantities import show_count
 
 SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
@@ -31,14 +33,14 @@ class Other(NamedTuple):
 
 
 class RidgeFit(Fit):
-    """The regression, and the bowl's minimum as a factor on the base law's depth."""
+    """The regression, and the bowl's minimum as a factor on the base law's depth, or in layers."""
 
     kind: Literal["ridge"] = "ridge"
-    base: TransitionLaw
+    base: TransitionLaw | None  # None: depths are measured from one layer
     centre: float
     centre_tokens: float | None
     x_range: tuple[float, float]
-    minimum: Interval | None  # depth / base law's depth at the centre's size; None: no bowl
+    minimum: Interval | None  # depth / base depth at the centre's size; None: no bowl
     others: tuple[Other, ...] = ()  # terms left out that the data want
 
     def law(self) -> RidgeLaw | None:
@@ -49,22 +51,32 @@ class RidgeFit(Fit):
         if self.minimum is None or (self.counting == "total" and "drift" in self.names):
             return None
         shift, error = self._at_minimum()
+        error *= (t95(self.dof) / Z95) ** 2  # a law's limits are the normal's
         # What other terms would make of the minimum is an error too; the saved law carries it.
         error[0, 0] += max(((math.log(other.minimum) - shift) ** 2 for other in self.others), default=0.0)
         error[1, 1] += max((other.drift**2 for other in self.others), default=0.0)
         return RidgeLaw(
             **self._origin(),
             about="least loss at equal size (fitted)",
-            details=f"{math.exp(shift):.2f} times the depth of the law '{self.base.name}'",
-            base_a=self.base.a,
-            base_b=self.base.b,
+            details=f"{math.exp(shift):.2f} {self._unit}",
+            base_a=self.base.a if self.base else None,
+            base_b=self.base.b if self.base else None,
             shift=shift,
-            drift=-self["drift"] / (2 * self["b2"]) if "drift" in self.names else 0.0,
+            drift=self.drift,
             centre_params=self.centre,
             covariance=rows(error),
             bowl=self.bowl(),
             cautions=self.warnings,
         )
+
+    @property
+    def drift(self) -> float:
+        """The power of the size that the best depth has above the base's own."""
+        return -self["drift"] / (2 * self["b2"]) if "drift" in self.names else 0.0
+
+    @property
+    def _unit(self) -> str:
+        return f"times the depth of the law '{self.base.name}'" if self.base else "layers"
 
     def bowl(self) -> Bowl | None:
         """The curvature, for laws; None where the data show none."""
@@ -98,7 +110,7 @@ class RidgeFit(Fit):
 
     def predict(self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None) -> float:
         """The regression's loss."""
-        x = np.log([depth / float(self.base.depth(params).value[0])])
+        x = np.log(depth / _base_depth(self.base, np.array([params])))
         s = np.log([params / self.centre])
         t = None if self.centre_tokens is None else np.log([(tokens or self.centre_tokens) / self.centre_tokens])
         if "embeddings" in self.names and total is None:
@@ -116,8 +128,12 @@ class RidgeFit(Fit):
             ]
         low, high = (f"{v:.2f}" if v is not None else "…" for v in (self.minimum.low, self.minimum.high))
         limits = f"({low} to {high})" + (f", at {show_count(round(self.centre))}" if "drift" in self.names else "")
-        lines = [f"Least loss at {self.minimum.value:.2f} times the depth of the law '{self.base.name}' {limits}."]
+        lines = [f"Least loss at {self.minimum.value:.2f} {self._unit} {limits}."]
         law = self.law()
+        if self.base is None:
+            error = t95(self.dof) * math.sqrt(self._at_minimum()[1][1, 1])
+            power = f"{self.drift:.2f} ({self.drift - error:.2f} to {self.drift + error:.2f})"
+            lines.append(f"The best depth grows like the size to the power {power}.")
         if law is not None and self.counting == "block":
             ends = [law.depth(size).at() for size in self.params_range]
             said = [f"{d.value:.1f} ({d.low:.1f} to {d.high:.1f})" for d in ends if d.low is not None]
@@ -133,21 +149,27 @@ class RidgeFit(Fit):
 def fit_ridge(
     runs: Runs,
     *,
-    base: str | TransitionLaw = "levine",
+    base: str | TransitionLaw | None = "levine",
     counting: Counting = "block",
     embeddings: bool = False,
     drift: bool = False,
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> RidgeFit:
-    """The bowl about a transition law; `embeddings` adds their share as a term, `drift` lets the minimum move."""
-    law = find_law(base)
-    if not isinstance(law, TransitionLaw):
-        raise DeepwideError(f"a ridge is measured from a transition law, and '{law.name}' is none: use levine.")
+    """The bowl about a transition law; `embeddings` adds their share as a term, `drift` lets the minimum move.
+
+    With base None or "power" no law is assumed and the best depth is a power of the size.
+    """
+    law = None if base in (None, "power") else find_law(base)
+    if not isinstance(law, TransitionLaw | None):
+        raise DeepwideError(
+            f"a ridge is measured from a transition law, and '{law.name}' is none: use levine or power."
+        )
+    drift = drift or law is None
     runs.need("depth")
     block = runs.block_params if counting == "total" and not np.isnan(runs.block_params).any() else runs.size(counting)
     size = runs.size(counting)
-    x = np.log(runs.depth / law.depth(block).value)
+    x = np.log(runs.depth / _base_depth(law, block))
     centre = float(np.exp(np.mean(np.log(size))))
     lengths = np.unique(runs.tokens[~np.isnan(runs.tokens)])
     centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if lengths.size > 1 else None
@@ -192,6 +214,10 @@ def fit_ridge(
         x_range=x_range,
         minimum=minimum,
     )
+
+
+def _base_depth(law: TransitionLaw | None, size: Floats) -> Floats:
+    return np.ones_like(size) if law is None else law.depth(size).value
 
 
 def _columns(s: Floats, x: Floats, t: Floats | None, e: Floats | None, drift: bool) -> dict[str, Floats]:
@@ -261,15 +287,18 @@ def _others(
     return tuple(found)
 
 
-def _told(others: tuple[Other, ...], base: TransitionLaw, size: Floats) -> list[str]:
+def _told(others: tuple[Other, ...], base: TransitionLaw | None, size: Floats) -> list[str]:
     words = {
         "drift": "the best depth moves against the base law with size: use --drift",
         "skew": "the bowl is steeper on one side, which this model leaves out",
         "embeddings": "the embeddings' share matters: use --embeddings",
     }
-    said = [f"{words[term]} (the minimum is then at {at:.2f} times the law's depth)" for term, at, _ in others]
+    unit = "times the law's depth" if base else "layers"
+    said = [f"{words[term]} (the minimum is then at {at:.2f} {unit})" for term, at, _ in others]
+    if base is None:
+        return said
     if base.is_extrapolated(float(size.min())) or base.is_extrapolated(float(size.max())):
-        said.append(f"the base law '{base.name}' was {base.fitted_words}: here it is only a scale")
+        said.append(f"the base law '{base.name}' was {base.fitted_words}: here it is only a scale; try --base power")
     return said
 
 

@@ -169,12 +169,12 @@ class TransitionLaw(Law):
 class RidgeLaw(Law):
     """A transition law's depth times a fitted factor, which may drift: L = L₀(N)·e^(shift + drift·ln(N/centre)).
 
-    `covariance` is of shift and drift.
+    `covariance` is of shift and drift. Without a base L₀ is 1: the depth is a power of the size.
     """
 
     kind: Literal["ridge"] = "ridge"
-    base_a: float = Field(gt=-20, lt=20)
-    base_b: float = Field(gt=0, lt=5)
+    base_a: float | None = Field(gt=-20, lt=20)
+    base_b: float | None = Field(gt=0, lt=5)
     shift: float = Field(gt=-20, lt=20)
     drift: float = Field(default=0.0, gt=-1, lt=1)
     centre_params: float = Field(gt=0)
@@ -182,13 +182,17 @@ class RidgeLaw(Law):
 
     @model_validator(mode="after")
     def _covariance_is_one(self) -> "RidgeLaw":
+        if (self.base_a is None) != (self.base_b is None):
+            raise ValueError("base_a and base_b are of one law: give both or neither")
         return _checked(self)
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The base law's depth, shifted; the interval is symmetric in ln depth."""
         N = np.atleast_1d(np.asarray(block_params, dtype=float))
         far = np.log(N / self.centre_params)
-        L = TransitionLaw(name="base", a=self.base_a, b=self.base_b).depth(N).value
+        L = np.ones_like(N)
+        if self.base_a is not None and self.base_b is not None:
+            L = TransitionLaw(name="base", a=self.base_a, b=self.base_b).depth(N).value
         L = L * np.exp(self.shift + self.drift * far)
         if self.covariance is None:
             return DepthCurve.exact(L)
