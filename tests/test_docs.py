@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)^```$", re.MULTILINE)
+TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n((?:.*\n)*?)^```$", re.MULTILINE)
 SHOWN = [(page, *block) for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
@@ -126,11 +127,31 @@ def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
         assert f"| {' | '.join(cells)} |" in page
 
 
+def measured_tables() -> list[str]:
+    """The tables that benchmarks/separation writes, for docs/rank.md."""
+    written = [(ROOT / "results/separation" / name).read_text(encoding="utf-8") for name in ("ranks.md", "bench.md")]
+    return [table for text in written for table in TABLE.findall(text)]
+
+
+def with_tables(page: str, tables: list[str]) -> str:
+    """The page with each table in the place of the one that has its header."""
+    new = {table.splitlines()[0]: table for table in tables}
+    return TABLE.sub(lambda match: new.get(match[0].splitlines()[0], match[0]), page)
+
+
+def test_the_page_on_ranks_shows_the_tables_that_were_measured() -> None:
+    page = (ROOT / "docs/rank.md").read_text(encoding="utf-8")
+    tables = measured_tables()
+    assert len(tables) == 4
+    assert all(table in page for table in tables), "docs/rank.md is out of date: run `make docs`"
+
+
 def refresh() -> None:
-    """Put into each page what its commands print now."""
+    """Put into each page what its commands print now, and the tables that were measured."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         new = BLOCK.sub(lambda match: f"```console\n$ {match[1]}\n{output(match[1])}```", text)
+        new = with_tables(new, measured_tables()) if page.name == "rank.md" else new
         if new != text:
             page.write_text(new, encoding="utf-8")
             print(f"rewrote {page.relative_to(ROOT)}")

@@ -65,6 +65,31 @@ def test_sinks_get_measures_by_step_and_missing_libraries_a_sentence(monkeypatch
         sinks.check_sink("wanb")
 
 
+def test_a_sink_that_fails_is_told_once_and_does_not_stop_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    class Away:
+        def log(self, *_: Any, **__: Any) -> None:
+            calls.append("log")
+            raise ConnectionError("the service is away\nand more")
+
+    monkeypatch.setitem(sys.modules, "wandb", type("wandb", (), {"init": staticmethod(lambda **_: Away())}))
+    told: list[str] = []
+    sink = sinks.open_sink("wandb:project", "run1", {}, told.append)
+    sink.record(TRAIN)
+    sink.record(TRAIN)
+    sink.close()
+    assert calls == ["log"]
+    assert told == ["wandb failed and gets nothing more; metrics.jsonl has it all. It said: the service is away"]
+
+    def refuse(**_: Any) -> None:
+        raise RuntimeError("not logged in")
+
+    monkeypatch.setitem(sys.modules, "wandb", type("wandb", (), {"init": staticmethod(refuse)}))
+    with pytest.raises(DeepwideError, match=r"wandb cannot be opened\. It said: not logged in"):
+        sinks.open_sink("wandb:project", "run1", {})
+
+
 def test_compiling_pays_only_for_runs_long_enough() -> None:
     trial = Trial(plain=0.010, compiled=0.006, compiling=30.0)
     assert not trial.pays(1000)

@@ -143,7 +143,7 @@ def _train(
             work(folder, None, device=device, threads=threads, stop=stop)
             return None
         lease = stack.enter_context(folder.lease(f"{os.uname().nodename}:{os.getpid()}"))
-        sinks = [open_sink(asked, folder.id, resolved) for asked in log]
+        sinks = [open_sink(asked, folder.id, resolved, lambda words: print(words, file=sys.stderr)) for asked in log]
         for sink in sinks:
             stack.callback(sink.close)
         cost = flops(run.architecture.shape, run.context).training_per_token

@@ -83,11 +83,44 @@ def check_sink(asked: str) -> None:
         raise _missing(kind)
 
 
-def open_sink(asked: str, name: str, config: Mapping[str, Any]) -> Sink:
-    """A sink from `kind` or `kind:where`, such as tensorboard:logs."""
+class Careful:
+    """A sink whose failure does not take the run with it: it is told once, and the sink left alone from then on."""
+
+    def __init__(self, kind: str, sink: Sink, tell: Callable[[str], None]) -> None:
+        self.kind, self.sink, self.tell = kind, sink, tell
+        self.failed = False
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        self._try(lambda: self.sink.record(record))
+
+    def close(self) -> None:
+        self._try(self.sink.close)
+
+    def _try(self, act: Callable[[], None]) -> None:
+        if self.failed:
+            return
+        try:
+            act()
+        except Exception as error:
+            self.failed = True
+            self.tell(f"{self.kind} failed and gets nothing more; metrics.jsonl has it all. It said: {_first(error)}")
+
+
+def open_sink(asked: str, name: str, config: Mapping[str, Any], tell: Callable[[str], None] = lambda _: None) -> Sink:
+    """A sink from `kind` or `kind:where`, such as tensorboard:logs; `tell` hears of it if it fails on the way."""
     check_sink(asked)
     kind, _, where = asked.partition(":")
-    return SINKS[kind](where, name, config)
+    try:
+        return Careful(kind, SINKS[kind](where, name, config), tell)
+    except DeepwideError:
+        raise
+    except Exception as error:
+        raise DeepwideError(f"{kind} cannot be opened. It said: {_first(error)}") from None
+
+
+def _first(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300]
 
 
 def _measures(record: Mapping[str, Any]) -> dict[str, float]:
