@@ -98,12 +98,16 @@ def test_a_causal_network_graded_is_what_the_full_grid_says() -> None:
         assert measure(case).rank == measure(case, full_grid=True).rank
 
 
-def test_a_residual_connection_never_lowers_the_rank_and_keeps_the_bound() -> None:
-    for depth, width, heads in ((1, 2, 1), (2, 2, 1), (2, 3, 1), (2, 2, 2), (3, 2, 1)):
+def test_a_residual_connection_changes_neither_the_rank_nor_the_bound() -> None:
+    for depth, width, heads in ((1, 2, 1), (2, 2, 1), (2, 3, 1), (2, 2, 2), (2, 3, 3), (2, 4, 2), (3, 2, 1)):
         plain = measure(Case(depth, width, heads))
         residual = measure(Case(depth, width, heads, residual=True))
-        assert residual.bound == Case(depth, width).bound
-        assert plain.rank <= residual.rank <= residual.bound
+        assert residual.bound == plain.bound == plain.rank == residual.rank
+
+
+def test_with_a_residual_connection_the_relations_count_too() -> None:
+    assert Case(3, 4, residual=True).bound == Case(3, 4).bound == 31456
+    assert Case(3, 4, sides="BAA", residual=True).bound < sum(Case(3, 4, sides="BAA").block_dimensions)
 
 
 def test_a_residual_network_by_eq_3() -> None:

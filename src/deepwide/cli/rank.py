@@ -260,6 +260,7 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
     else:
         sure = "" if least else ", and almost surely equal to it"
         out.print(f"{counted}   not met: the rank is at least {found}{sure}", soft_wrap=True)
+        _show_ideals(case, found)
     _show_theorems(case)
     if blocks:
         table = Table("block", "rank", "count", box=None, pad_edge=False)
@@ -269,6 +270,16 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
     out.print(f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}")
     if path:
         out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
+
+
+def _show_ideals(case: Case, found: int) -> None:
+    """The sharper bound of docs/theory.md 5.4, where it is about the network and quickly computed."""
+    from deepwide.separation.ideals import affordable, ideal_bounds
+
+    if case.heads == 1 and case.weights == "random" and not (case.causal or case.residual) and affordable(case):
+        bound = sum(ideal_bounds(case))
+        met = "met" if found == bound else "not met"
+        console().print(f"by ideals       {bound}   {met} (computed modulo a prime, not proved)")
 
 
 def _almost_sure(content: dict[str, Any]) -> bool:

@@ -125,13 +125,19 @@ class Case:
         """The bound of the whole, which is what a measured rank is held against.
 
         Without grading the parts of degree (n, k) with n + k ≤ C fill a staircase, and a matrix that is zero
-        outside it has rank at most that of any cover by k₀ columns and the rows they leave over.
+        outside it has rank at most that of any cover by columns k < t and the rows n ≤ C − t they leave over; of
+        the last column's functions the relations of its block are not needed. With heads the covers of all
+        blocks together are one of the staircase (docs/theory.md, section 7).
         """
         if self.graded:
             return sum(self.block_bounds)
         a, b = self.dimensions
         c = degree(self.depth)
-        return min(sum(b[:k]) + sum(a[: c + 1 - k]) for k in range(c + 2))
+        if not self.causal and self.heads > 1 and min(self.sides.count("A"), self.sides.count("B")) >= self.width:
+            return sum(self.block_dimensions)
+        one = self.heads == 1 and not self.causal
+        spared = [0, *(relations(self.depth, self.width, k) if one else 0 for k in range(c + 1))]
+        return min(sum(b[:t]) - spared[t] + sum(a[: c + 1 - t]) for t in range(c + 2))
 
 
 def _even_in_each(width: int, others: int, c: int, odd: bool) -> tuple[int, ...]:
