@@ -10,7 +10,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.separation.case import Case
-from deepwide.separation.certificates import certificate, read, seal, verify, write
+from deepwide.separation.certificates import case_of, certificate, read, seal, verify, write
 from deepwide.separation.measurement import confirm, measure
 
 
@@ -155,3 +155,22 @@ def test_a_weight_file_that_changed_is_noticed(tmp_path: Path) -> None:
 
 def test_writing_leaves_nothing_else_behind(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["c.json"]
+
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "results" / "separation" / "ranks").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
+def test_every_published_rank_is_whole_confirmed_and_within_its_bound(path: Path) -> None:
+    content = read(path)
+    case, second = case_of(content), content["confirmed"]
+    assert second["prime"] != content["prime"]
+    assert second["blocks"] == content["blocks"]
+    assert content["rank"] == sum(content["blocks"]) <= content["bound"] == case.bound
+    assert path.stem == case.name()
+    if content["rank"] <= 120:
+        verify(path)
+
+
+def test_there_are_published_ranks() -> None:
+    assert len(PUBLISHED) > 50
