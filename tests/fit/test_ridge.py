@@ -80,6 +80,15 @@ def test_without_a_base_the_best_depth_is_a_power_of_the_size(tmp_path: Path) ->
     assert load_fit(fit.save(tmp_path / "fit.json")) == fit
 
 
+def test_a_depth_that_outgrows_the_size_gives_no_law() -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 1e5, 5)))
+    loss = np.exp(1 + 0.03 * np.log(depth / (size / 3e4) ** 1.2) ** 2)
+    fit = fit_ridge(Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), loss=loss, block_params=size), base=None)
+    assert fit.drift == pytest.approx(1.2)
+    assert fit.law() is None
+    assert "layers" in fit.summary()
+
+
 def test_the_interval_of_the_law_holds_the_truth() -> None:
     fit = fit_ridge(sweep(), base=LAW, bootstrap=200)
     assert fit.minimum is not None

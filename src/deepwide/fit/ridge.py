@@ -46,9 +46,10 @@ class RidgeFit(Fit):
     def law(self) -> RidgeLaw | None:
         """The base law's depth times the fitted factor; None where the data show no bowl.
 
-        A law is asked about block parameters, so a drift in total parameters gives none either.
+        A law is asked about block parameters, so a drift in total parameters gives none either; nor does a depth that
+        grows faster than the size, which no width could follow.
         """
-        if self.minimum is None or (self.counting == "total" and "drift" in self.names):
+        if self.minimum is None or (self.counting == "total" and "drift" in self.names) or abs(self.drift) >= 1:
             return None
         shift, error = self._at_minimum()
         error *= (t95(self.dof) / Z95) ** 2  # a law's limits are the normal's
