@@ -19,7 +19,7 @@ def run(*words: str) -> Run:
     """The command in a process of its own."""
     command = [sys.executable, "-m", "deepwide", *words]
     clean = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=clean)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=clean)
 
 
 def test_plan_prints_a_shape_its_neighbours_every_law_and_the_reason() -> None:
