@@ -29,7 +29,7 @@ def start(*words: str, cwd: Path) -> subprocess.Popen[str]:
 
 def deepwide(*words: str, cwd: Path) -> tuple[int, str, str]:
     process = start(*words, cwd=cwd)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     return process.returncode, out, err
 
 

@@ -38,7 +38,7 @@ def run(script: str, runs: Path) -> dict[str, Any]:
         [PYTHON, str(HERE / script), str(runs)],
         capture_output=True,
         text=True,
-        timeout=175,
+        timeout=600,
         check=False,
         env=environment,
     )

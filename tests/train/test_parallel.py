@@ -42,7 +42,7 @@ def on_two(run: RunFolder, tmp_path: Path, steps: int) -> None:
         str(run.path),
         str(steps),
     ]
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
