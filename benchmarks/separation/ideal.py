@@ -1,7 +1,8 @@
 """`python -m benchmarks.separation.ideal`: the bound by ideals (docs/theory.md, eq. 11') against measurements.
 
 Each block is sampled on one point more than the plain dimension of its sides, so that a bound that is too low would
-show. Writes results/separation/ideal.json.
+show; those with as many positions a side as the width are read from their certificates. Writes
+results/separation/ideal.json.
 """
 
 from pathlib import Path

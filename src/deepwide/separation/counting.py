@@ -17,10 +17,11 @@ With H heads the first layer sees S only through the H matrices V_h S K_hᵀ, r 
 forms, and every monomial of y has at most C' = (3^(L−1) − 1)/2 factors that are not among them. That
 cuts the functions down by how many such factors they hold, and `head_blocks` counts what is left.
 
-With one head some vectors v make the block vanish at S_B = v vᵀ, whatever side A is, and each takes one
-from B_k: `relations` counts them. They matter from depth 3 and width 4 on.
+With one head some vectors v make the block vanish at S_B = v vᵀ, whatever side A is, and as many as
+are independent are taken from B_k: `relations` counts them. With as many positions a side as the width
+they matter from depth 3 and width 4 on.
 
-docs/theory.md has the proofs. That the bounds are met is measured, not proved.
+docs/theory.md has the proofs. Where the bounds are met is measured, not proved.
 """
 
 from collections.abc import Iterator
