@@ -137,6 +137,20 @@ def test_lengths_get_terms_of_their_own() -> None:
     assert {"tokens", "tokens2"} <= set(fit.names)
 
 
+def test_two_lengths_tell_no_bend() -> None:
+    one = bowl(0.1)
+    both = Runs.of(
+        depth=np.tile(one.depth, 2),
+        block_params=np.tile(one.block_params, 2),
+        tokens=np.repeat([1e9, 4e9], 20),
+        loss=np.concatenate([one.loss, 0.9 * one.loss]),
+    )
+    fit = fit_ridge(both, bootstrap=0)
+    assert "tokens2" not in fit.names
+    assert fit["tokens"] == pytest.approx(math.log(0.9) / math.log(4))
+    assert fit.predict(12, 1e8, tokens=4e9) == pytest.approx(0.9 * fit.predict(12, 1e8, tokens=1e9))
+
+
 def test_a_fit_predicts_what_it_was_fitted_on() -> None:
     runs = bowl(0.1)
     fit = fit_ridge(runs, bootstrap=0)

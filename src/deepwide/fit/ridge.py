@@ -117,7 +117,7 @@ class RidgeFit(Fit):
         if "embeddings" in self.names and total is None:
             raise DeepwideError("this fit has a term for embeddings: give the total number of parameters too.")
         e = np.log([total / params]) if total is not None and "embeddings" in self.names else None
-        columns = _columns(s, x, t, e, "drift" in self.names)
+        columns = _columns(s, x, t, e, "drift" in self.names, "tokens2" in self.names)
         return math.exp(sum(self[name] * float(column[0]) for name, column in columns.items()))
 
     def headline(self) -> list[str]:
@@ -178,7 +178,7 @@ def fit_ridge(
     if embeddings:
         runs.need("total_params", "block_params")
     e = np.log(runs.total_params / runs.block_params) if embeddings else None
-    columns = _columns(np.log(size / centre), x, t, e, drift)
+    columns = _columns(np.log(size / centre), x, t, e, drift, lengths.size > 2)
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns.values(), seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
@@ -221,12 +221,12 @@ def _base_depth(law: TransitionLaw | None, size: Floats) -> Floats:
     return np.ones_like(size) if law is None else law.depth(size).value
 
 
-def _columns(s: Floats, x: Floats, t: Floats | None, e: Floats | None, drift: bool) -> dict[str, Floats]:
+def _columns(s: Floats, x: Floats, t: Floats | None, e: Floats | None, drift: bool, bend: bool) -> dict[str, Floats]:
     made = {"intercept": np.ones_like(s), "size": s, "size2": s**2}
     if e is not None:
         made["embeddings"] = e
     if t is not None:
-        made |= {"tokens": t, "tokens2": t**2}
+        made |= {"tokens": t} | ({"tokens2": t**2} if bend else {})  # two lengths tell no bend
     made |= {"b1": x, "b2": x**2}
     return made | ({"drift": s * x} if drift else {})
 
