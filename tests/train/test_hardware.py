@@ -14,7 +14,7 @@ from deepwide.train.hardware import keep_memory
 import torch
 kept = keep_memory()
 def step():
-    for size in (2**18, 2**20, 2**22):
+    for size in (2**22 + 2**21, 2**22, 2**20):
         blocks = [torch.ones(size) for _ in range(4)]
 for _ in range(3): step()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -30,7 +30,7 @@ def test_memory_that_a_step_frees_is_kept_for_the_next() -> None:
     kept, faults = said.split()
     if kept == "False":
         pytest.skip("no glibc here")
-    pages = 10 * 4 * 4 * (2**18 + 2**20 + 2**22) // 4096
+    pages = 10 * 4 * 4 * (2**22 + 2**21 + 2**22 + 2**20) // 4096
     assert int(faults) < pages / 100
 
 
