@@ -32,7 +32,6 @@ from deepwide.data import DataConfig, prepare, training_batch
 from deepwide.model import Architecture, Transformer
 from deepwide.shape import Shape, flops
 from deepwide.train.config import OptimiserConfig
-from deepwide.train.hardware import keep_memory
 from deepwide.train.optimiser import Optimiser
 
 SHAPES = ((2, 64), (4, 128), (6, 256), (8, 512))
@@ -41,7 +40,6 @@ Step = Callable[[torch.Tensor], float]
 
 def ours(shape: Shape, activation: str = "gelu", compiled: bool = False) -> Step:
     """A step of deepwide's loop."""
-    keep_memory()
     design = Architecture(shape=shape, activation=activation)  # type: ignore[arg-type]
     model = Transformer(design)
     optimiser = Optimiser(model, design, OptimiserConfig())

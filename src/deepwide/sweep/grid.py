@@ -17,6 +17,10 @@ MOST_CELLS = 100_000
 WIDEST = 2**20
 
 
+class NoWidth(DeepwideError):
+    """No width comes near enough to a size."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One run of a sweep."""
@@ -63,6 +67,8 @@ def cells_of(spec: Spec) -> list[Cell]:
                 name = run_id(config, **identity)
                 seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
                 cells.setdefault(name, Cell(name, shape | varied | seeded, config, identity, trainer.cost(config)))
+    if not cells:
+        raise DeepwideError(f"{spec.name} has no cell: no depth has a width within iso.tolerance of a size.")
     return list(cells.values())
 
 
@@ -73,7 +79,12 @@ def _shapes(
         yield {}, point
         return
     for size, depth in itertools.product(iso.params, iso.depths):
-        width = width_for(iso, size, depth, point, trainer)
+        try:
+            width = width_for(iso, size, depth, point, trainer)
+        except NoWidth:
+            if iso.misses == "refuse":
+                raise
+            continue
         shaped, cost = _shaped(iso, depth, width, point, trainer)
         params = cost.block_params if iso.counting == "block" else cost.total_params
         tokens = iso.tokens
@@ -102,10 +113,10 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     best = min((max(1, low), high), key=lambda m: abs(math.log(params(m) / size)))
     width, reached = best * iso.width_multiple, params(best)
     if abs(reached / size - 1) > iso.tolerance:
-        raise DeepwideError(
+        raise NoWidth(
             f"no width in multiples of {iso.width_multiple} gives {show_count(size)} parameters at depth {depth} "
             f"within {100 * iso.tolerance:g}% (width {width} has {show_count(reached)}): raise iso.tolerance or the "
-            "size, or lower iso.width_multiple."
+            "size, lower iso.width_multiple, or leave such cells out with iso.misses = \"skip\"."
         )
     return width
 

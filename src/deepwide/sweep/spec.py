@@ -58,6 +58,7 @@ class Iso(Table):
     tokens_per_param: Annotated[float, Field(gt=0, le=1e6)] | None = None
     width_multiple: Whole = 8
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    misses: Literal["refuse", "skip"] = "refuse"  # what to do where no width is within the tolerance
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
