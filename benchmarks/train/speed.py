@@ -32,14 +32,17 @@ from deepwide.data import DataConfig, prepare, training_batch
 from deepwide.model import Architecture, Transformer
 from deepwide.shape import Shape, flops
 from deepwide.train.config import OptimiserConfig
+from deepwide.train.hardware import keep_memory
 from deepwide.train.optimiser import Optimiser
 
 SHAPES = ((2, 64), (4, 128), (6, 256), (8, 512))
 Step = Callable[[torch.Tensor], float]
 
 
-def ours(shape: Shape, activation: str = "gelu", compiled: bool = False) -> Step:
+def ours(shape: Shape, activation: str = "gelu", compiled: bool = False, keep: bool = True) -> Step:
     """A step of deepwide's loop."""
+    if keep:
+        keep_memory()
     design = Architecture(shape=shape, activation=activation)  # type: ignore[arg-type]
     model = Transformer(design)
     optimiser = Optimiser(model, design, OptimiserConfig())
@@ -119,6 +122,7 @@ CONTESTANTS: dict[str, Callable[[Shape], Step]] = {
     "deepwide": ours,
     "transformers (gelu)": partial(hugging_face, activation="gelu"),
     "transformers (as shipped: gelu_new)": partial(hugging_face, activation="gelu_new"),
+    "deepwide (memory given back)": partial(ours, keep=False),
     "deepwide (gelu_tanh)": partial(ours, activation="gelu_tanh"),
     "litgpt": litgpt,
     "deepwide (compiled)": partial(ours, compiled=True),

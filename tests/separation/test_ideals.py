@@ -3,7 +3,7 @@
 import pytest
 
 from deepwide.separation import Case, measure
-from deepwide.separation.ideals import factors, ideal_bounds, lacking
+from deepwide.separation.ideals import affordable, factors, ideal_bounds, lacking
 
 
 @pytest.mark.parametrize(("depth", "width"), [(1, 2), (1, 3), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3)])
@@ -35,3 +35,10 @@ def test_the_letters_of_a_word_share_the_factors_of_their_gaps() -> None:
     assert factors(2, 4, last=True) == {(1, 3, 1)}
     assert factors(2, 1, last=False) == {(0, 0, 0), (1, 0, 0)}
     assert factors(2, 1, last=True) == {(0, 0, 0), (1, 0, 0), (0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "soon"), [(2, 4, True), (3, 3, True), (3, 4, False), (4, 2, False), (5, 2, False), (2, 8, False)]
+)
+def test_only_ideals_that_take_a_moment_are_shown(depth: int, width: int, soon: bool) -> None:
+    assert affordable(Case(depth, width, sides="BBA")) is soon

@@ -127,6 +127,16 @@ def test_a_step_of_a_billion_tokens_does_not_shorten_the_stand_in() -> None:
     assert cell.config["steps"] > 2
 
 
+def test_cells_that_miss_their_size_are_left_out_if_asked() -> None:
+    iso = {"params": ["3.3k", "100k"], "depths": [1, 8], "tokens": "200k", "tolerance": 0.2, "misses": "skip"}
+    cells = cells_of(make_spec(REAL | {"iso": iso}))
+    assert [(cell.varied["size"], cell.varied["depth"]) for cell in cells] == [(3300, 1), (100_000, 1), (100_000, 8)]
+    with pytest.raises(DeepwideError, match=r'iso\.misses = "skip"'):
+        cells_of(make_spec(REAL | {"iso": iso | {"misses": "refuse"}}))
+    with pytest.raises(DeepwideError, match="has no cell"):
+        cells_of(make_spec(REAL | {"iso": iso | {"params": ["10"]}}))
+
+
 def test_iso_flops_cells_cost_the_same_to_within_a_step() -> None:
     from deepwide.train import resolve
 

@@ -20,12 +20,12 @@ from deepwide.separation.field import PRIME, rank
 if TYPE_CHECKING:
     from deepwide.separation.case import Case
 
-MOST_FORMS = 1000  # beyond, computing the ideal takes longer than a look at it is worth
+MOST_FORMS, DEEPEST = 1000, 3  # beyond, computing the ideal takes longer than a look at it is worth
 
 
 def affordable(case: "Case") -> bool:
     """Whether the ideals of all blocks are computed in about a second."""
-    return multiset(case.width, 2 * degree(case.depth) + 1) <= MOST_FORMS
+    return case.depth <= DEEPEST and multiset(case.width, 2 * degree(case.depth) + 1) <= MOST_FORMS
 
 
 def factors(depth: int, letters: int, last: bool) -> set[tuple[int, ...]]:

@@ -17,7 +17,7 @@ MOST_CELLS = 100_000
 WIDEST = 2**20
 
 
-class NoWidth(DeepwideError):
+class NoWidthError(DeepwideError):
     """No width comes near enough to a size."""
 
 
@@ -81,7 +81,7 @@ def _shapes(
     for size, depth in itertools.product(iso.params, iso.depths):
         try:
             width = width_for(iso, size, depth, point, trainer)
-        except NoWidth:
+        except NoWidthError:
             if iso.misses == "refuse":
                 raise
             continue
@@ -113,10 +113,10 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     best = min((max(1, low), high), key=lambda m: abs(math.log(params(m) / size)))
     width, reached = best * iso.width_multiple, params(best)
     if abs(reached / size - 1) > iso.tolerance:
-        raise NoWidth(
+        raise NoWidthError(
             f"no width in multiples of {iso.width_multiple} gives {show_count(size)} parameters at depth {depth} "
             f"within {100 * iso.tolerance:g}% (width {width} has {show_count(reached)}): raise iso.tolerance or the "
-            "size, lower iso.width_multiple, or leave such cells out with iso.misses = \"skip\"."
+            'size, lower iso.width_multiple, or leave such cells out with iso.misses = "skip".'
         )
     return width
 

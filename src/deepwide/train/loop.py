@@ -18,7 +18,7 @@ from deepwide.data.corpus import Corpus, prepare
 from deepwide.errors import DeepwideError
 from deepwide.model.transformer import Transformer
 from deepwide.train.config import RunConfig
-from deepwide.train.hardware import find_device, is_out_of_memory
+from deepwide.train.hardware import find_device, is_out_of_memory, keep_memory
 from deepwide.train.optimiser import Optimiser
 from deepwide.train.parallel import World, world
 from deepwide.train.schedule import rate
@@ -186,6 +186,7 @@ def train(
     if threads:
         torch.set_num_threads(threads)
     where = find_device(device)
+    keep_memory()
     with world(where) as here:
         run = Run(config, prepare(config.data, folder.data_fingerprint), here, where, stop)
         kept = folder.latest_checkpoint()
