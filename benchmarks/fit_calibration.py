@@ -18,10 +18,22 @@ from deepwide.laws import Interval, TransitionLaw
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 SIZES = list(np.geomspace(2e4, 2e6, 7))
+UNEVEN: dict[str, Any] = {
+    "depths": (1, 2, 4, 8), "sizes": list(np.geomspace(1e4, 4e6, 9)), "seeds": 1,
+    "noise": {1: 0.04, 2: 0.01, 4: 0.005, 8: 0.005},
+}  # fmt: skip
 DESIGNS: dict[str, dict[str, Any]] = {
     "4 depths, 7 sizes, 2 seeds": {"depths": (1, 2, 4, 8), "sizes": SIZES, "seeds": 2},
     "4 depths, 7 sizes, 1 seed": {"depths": (1, 2, 4, 8), "sizes": SIZES, "seeds": 1},
     "4 depths, 5 sizes, 3 seeds": {"depths": (1, 2, 4, 8), "sizes": SIZES[::2] + SIZES[-2:-1], "seeds": 3},
+    "4 depths, 9 sizes, 1 seed, noise 4, 1, 0.5, 0.5% by depth": UNEVEN,
+    "the same, each depth's own noise": UNEVEN | {"own": "depth"},
+    "4 depths, 7 sizes, 2 seeds, each depth's own noise": {
+        "depths": (1, 2, 4, 8),
+        "sizes": SIZES,
+        "seeds": 2,
+        "own": "depth",
+    },
     "4 depths, 7 sizes, 2 seeds, noise 1%": {"depths": (1, 2, 4, 8), "sizes": SIZES, "seeds": 2, "noise": 0.01},
 }
 
@@ -34,10 +46,12 @@ def covered(limits: Interval, truth: float) -> bool:
 
 def transition(design: dict[str, Any], number: int, resamples: int) -> dict[str, Any]:
     """Coverage and bias of a, b and of each crossing."""
+    design = dict(design)
+    own = design.pop("own", "same")
     hits: dict[str, list[bool]] = {}
     values, laws = [], 0
     for seed in range(number):
-        fit = fit_transition(simulate(LAW, seed=seed, **design), bootstrap=resamples)
+        fit = fit_transition(simulate(LAW, seed=seed, **design), bootstrap=resamples, noise=own)
         for pair in fit.pairs:
             truth = 12 * pair.depth * float(LAW.width(pair.depth)[0]) ** 2
             if pair.size is not None:

@@ -121,6 +121,8 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
         (["--embedding-rows", "100"], "total_params"),
         (["--drift"], "--drift belongs to --kind ridge; this is a transition fit"),
+        (["--kind", "surface", "--noise", "depth"], "--noise belongs to --kind transition and ridge"),
+        (["--noise", "loud"], "same or depth, not 'loud'"),
         (["--terms", "shape"], "--terms belongs to --kind surface"),
         (["--kind", "ridge", "--slope", "0.1"], "--slope belongs to --kind transition"),
     ],

@@ -107,3 +107,51 @@ def test_leverage_sums_to_the_parameters_and_is_one_for_a_cell_alone() -> None:
 def test_a_design_that_determines_nothing_gets_a_sentence() -> None:
     with pytest.raises(DeepwideError, match="3 parameters, of which they tell apart 2"):
         regress(np.column_stack([X, X[:, 1]]), line(), np.arange(N), NOBODY)
+
+
+def uneven(seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two lines of their own, the second with a tenth of the first's noise."""
+    draw = np.random.default_rng(seed)
+    groups = np.repeat([0, 1], N)
+    design = np.kron(np.eye(2), X)
+    y = design @ [1.0, 0.5, 2.0, -0.5] + draw.normal(0, 0.1, 2 * N) * np.where(groups, 0.1, 1.0)
+    return design, y, groups
+
+
+def test_groups_of_their_own_noise_are_two_regressions() -> None:
+    design, y, groups = uneven()
+    both = np.tile(NOBODY, 2)
+    made = regress(design, y, np.arange(2 * N), both, groups=groups, own_noise=True)
+    for i in range(2):
+        mine = groups == i
+        alone = regress(X, y[mine], np.arange(N), NOBODY)
+        np.testing.assert_allclose(made.theta[2 * i : 2 * i + 2], alone.theta)
+        part = made.covariance[2 * i : 2 * i + 2, 2 * i : 2 * i + 2]
+        np.testing.assert_allclose(part, alone.covariance, rtol=1e-6, atol=1e-15)
+        assert made.noises[i] == pytest.approx(alone.noise)
+        assert made.dofs[i] == pytest.approx(N - 2)
+    np.testing.assert_allclose(made.covariance[:2, 2:], 0, atol=1e-12)
+
+
+def test_a_parameter_in_common_is_weighted_by_each_groups_noise() -> None:
+    """One mean of two groups: the textbook's weights 1/σ², with each σ found from its own group."""
+    _, _, groups = uneven()
+    y = np.random.default_rng(6).normal(0, np.where(groups, 0.01, 0.1))
+    made = regress(np.ones((2 * N, 1)), y, np.arange(2 * N), np.tile(NOBODY, 2), groups=groups, own_noise=True)
+    weights = 1 / made.noises[groups] ** 2
+    assert made.theta[0] == pytest.approx(np.average(y, weights=weights), abs=1e-9)
+    assert made.covariance[0, 0] == pytest.approx(1 / weights.sum(), rel=1e-3)
+    assert made.noises[1] == pytest.approx(np.std(y[groups == 1]), rel=0.1)
+    spread = made.resample(2000, seed=0).std()
+    assert spread == pytest.approx(made.covariance[0, 0] ** 0.5, rel=0.15)
+
+
+def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
+    design, y, groups = uneven()
+    made = regress(design, y, np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
+    assert made.unequal < 1e-10
+    draw = np.random.default_rng(2).normal(size=(2, N)) * [[1.0], [1.3]]
+    means = np.kron(np.eye(2), np.ones((N, 1)))
+    made = regress(means, draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
+    assert made.unequal == pytest.approx(stats.bartlett(*draw).pvalue)
+    assert regress(X, line(), np.arange(N), NOBODY).unequal == 1.0

@@ -84,7 +84,7 @@ def test_a_depth_that_outgrows_the_size_gives_no_law() -> None:
     depth, size = (np.ravel(each) for each in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 1e5, 5)))
     loss = np.exp(1 + 0.03 * np.log(depth / (size / 3e4) ** 1.2) ** 2)
     fit = fit_ridge(Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), loss=loss, block_params=size), base=None)
-    assert fit.drift == pytest.approx(1.2)
+    assert fit.drift.value == pytest.approx(1.2)
     assert fit.law() is None
     assert "layers" in fit.summary()
 
@@ -223,3 +223,14 @@ def test_what_the_fit_warned_of_reaches_the_plan() -> None:
     law = fit_ridge(sweep(), bootstrap=0).law()
     assert law is not None
     assert any("use --drift" in note for note in plan("1M", law=law).notes)
+
+
+def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
+    noise = {1: 0.05, 2: 0.002, 4: 0.002, 8: 0.002}
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=list(np.geomspace(1e4, 4e6, 8)), noise=noise, seeds=1)
+    same, own = (fit_ridge(runs, base=LAW, bootstrap=0, noise=noise) for noise in ("same", "depth"))
+    assert any("--noise depth" in warning for warning in same.warnings)
+    assert own.standard_errors["b2"] < 0.5 * same.standard_errors["b2"]
+    assert own.interval("b2").low <= 0.02 <= own.interval("b2").high  # type: ignore[operator]
+    assert own.noise_by_depth is not None
+    assert own.noise_by_depth[1] > 10 * own.noise_by_depth[8]

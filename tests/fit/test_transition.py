@@ -340,3 +340,41 @@ def test_crossings_in_total_parameters_give_no_law_in_blocks() -> None:
     assert fit.names == ("a", "b")
     assert fit.law() is None
     assert "total parameters" in fit.headline()[-1]
+
+
+UNEVEN = {1: 0.04, 2: 0.004, 4: 0.002, 8: 0.002}
+
+
+def test_depths_that_scatter_differently_are_warned_of_and_can_have_their_own_noise() -> None:
+    runs = sweep(noise=UNEVEN, seeds=1, sizes=list(np.geomspace(1e4, 4e6, 12)))
+    same, own = (fit_transition(runs, bootstrap=0, noise=noise) for noise in ("same", "depth"))
+    assert any("--noise depth" in warning for warning in same.warnings)
+    assert not any("--noise depth" in warning for warning in own.warnings)
+    assert own.noise_by_depth is not None
+    assert own.noise_by_depth[1] > 5 * own.noise_by_depth[4]
+    assert "% of loss at 1, 2, 4 and 8 layers" in own.summary()
+    first, last = same.pairs[2], own.pairs[2]
+    assert first.size == pytest.approx(last.size), "each depth has its own curve, whatever the noise"
+    assert None not in (last.low, last.high)
+    assert math.log((last.high or 1) / (last.low or 1)) < 0.5 * math.log((first.high or 1e9) / (first.low or 1))
+
+
+def test_with_its_own_noise_a_pairs_limits_are_welchs() -> None:
+    fit = fit_transition(sweep(noise=UNEVEN, seeds=1), bootstrap=0, noise="depth")
+    curves, (pair, *_) = fit.curves, fit.pairs[1:]
+    assert curves.dofs == pytest.approx((5, 5, 5, 5))
+    assert pair.high is not None
+    parts = [g @ np.array(curves.covariance) @ g for g in (curves.gradient(d, pair.high)[0] for d in (2, 4))]
+    welch = sum(parts) ** 2 / sum(v**2 / 5 for v in parts)
+    delta, error = curves.difference(2, 4, pair.high)
+    assert abs(delta[0]) / error[0] == pytest.approx(t95(welch), rel=0.02)
+    assert error[0] ** 2 == pytest.approx(sum(parts))
+
+
+def test_noise_that_cannot_be_told_or_named_gets_a_sentence() -> None:
+    with pytest.raises(DeepwideError, match="depth 1 was trained at too few sizes to tell its own noise"):
+        fit_transition(sweep(sizes=SIZES[:3], seeds=1), bootstrap=0, noise="depth")
+    with pytest.raises(DeepwideError, match="same or depth"):
+        fit_transition(sweep(), noise="loud")  # type: ignore[arg-type]
+    with pytest.raises(DeepwideError, match="noise of depth 8 is not given"):
+        sweep(noise={1: 0.1, 2: 0.1, 4: 0.1})

@@ -61,6 +61,10 @@ def fit(
             help="surface: resample cells, or shapes (rows that are checkpoints of one run).", show_default="cell"
         ),
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="transition, ridge: the same for all runs, or each depth's own.", show_default="same"),
+    ] = None,
     bootstrap: Annotated[int, typer.Option(min=0, max=100_000, help="Resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the resamples.")] = 0,
     law: Annotated[Path | None, typer.Option(help="Save the law for: deepwide plan --law FILE.")] = None,
@@ -89,6 +93,8 @@ def fit(
         raise DeepwideError(f"--count is block or total, not '{count[:40]}'.")
     if unit not in (None, "cell", "shape"):
         raise DeepwideError(f"--unit is cell or shape, not '{unit[:40]}'.")
+    if noise and kind == "surface":
+        raise DeepwideError("--noise belongs to --kind transition and ridge; a surface resamples its runs.")
     _belongs(kind, "transition", pair=pair, slope=slope is not None)
     _belongs(kind, "ridge", base=base, embeddings=embeddings, drift=drift)
     _belongs(kind, "surface", terms=terms, unit=unit)
@@ -98,11 +104,14 @@ def fit(
         raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
     table = _read(runs, column, where, embedding_rows)
     common: dict[str, Any] = {"counting": count, "bootstrap": bootstrap, "seed": seed}
+    scatter: dict[str, Any] = {"noise": noise or "same"}
     made: Fit
     if kind == "transition":
-        made = fit_transition(table, slope=slope, pairs=tuple(_depths(text) for text in pair or []), **common)
+        made = fit_transition(
+            table, slope=slope, pairs=tuple(_depths(text) for text in pair or []), **scatter, **common
+        )
     elif kind == "ridge":
-        made = fit_ridge(table, base=base or "levine", embeddings=embeddings, drift=drift, **common)
+        made = fit_ridge(table, base=base or "levine", embeddings=embeddings, drift=drift, **scatter, **common)
     else:
         made = fit_surface(table, terms=terms or "tokens", unit=unit or "cell", **common)  # type: ignore[arg-type]
     found = made.law()

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.fit import rows, t95
-from deepwide.fit.regression import Regression, regress, seed_columns
+from deepwide.fit.regression import Noise, Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Interval
 
@@ -32,6 +32,8 @@ class Curves(BaseModel):
     covariance: tuple[tuple[float, ...], ...]
     dof: int
     noise: float
+    noises: tuple[float, ...] = ()  # of each depth
+    dofs: tuple[float, ...] = ()  # of each depth's noise, where it has its own
 
     def gradient(self, depth: int, size: ArrayLike) -> Floats:
         """∂ ln loss / ∂θ at each size: (sizes, 3·depths)."""
@@ -46,12 +48,22 @@ class Curves(BaseModel):
     def difference(self, shallow: int, deep: int, size: ArrayLike) -> tuple[Floats, Floats]:
         """δ and its standard error at each size."""
         g = self.gradient(shallow, size) - self.gradient(deep, size)
-        return g @ np.array(self.theta), self._errors(g)
+        return g @ np.array(self.theta), np.sqrt(self._variance(g))
+
+    def freedom(self, shallow: int, deep: int, size: ArrayLike) -> Floats:
+        """The degrees of freedom of δ's error; where depths have their own noise, by Welch (1947)."""
+        if not self.dofs:
+            return np.full(np.size(size), float(self.dof))
+        depths = (shallow, deep)
+        parts = np.array([self._variance(self.gradient(depth, size)) for depth in depths])
+        dofs = np.array([[self.dofs[self.depths.index(depth)]] for depth in depths])
+        return np.asarray(parts.sum(axis=0) ** 2 / (parts**2 / dofs).sum(axis=0))
 
     def loss(self, depth: int, size: ArrayLike) -> list[Interval]:
         """The curve with its 95% band."""
         g = self.gradient(depth, size)
-        error = t95(self.dof) * self._errors(g) if self.dof else np.full(len(g), np.nan)
+        dof = self.dofs[self.depths.index(depth)] if self.dofs else self.dof
+        error = t95(dof) * np.sqrt(self._variance(g)) if dof else np.full(len(g), np.nan)
         middle = g @ np.array(self.theta)
         return [
             Interval(math.exp(m), *((math.exp(m - e), math.exp(m + e)) if not math.isnan(e) else (None, None)))
@@ -63,12 +75,12 @@ class Curves(BaseModel):
         (low, high), (low2, high2) = (self.ranges[self.depths.index(depth)] for depth in (shallow, deep))
         return max(low, low2), min(high, high2)
 
-    def _errors(self, g: Floats) -> Floats:
+    def _variance(self, g: Floats) -> Floats:
         variance = np.einsum("ij,jk,ik->i", g, np.array(self.covariance), g)
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+        return np.asarray(np.maximum(variance, 0.0))
 
 
-def fit_curves(runs: Runs, counting: Counting = "block") -> tuple[Curves, Regression, Floats]:
+def fit_curves(runs: Runs, counting: Counting = "block", noise: Noise = "same") -> tuple[Curves, Regression, Floats]:
     """The curves, the regression behind them, and the matrix that takes its parameters to the curves' θ."""
     runs.need("depth")
     size = runs.size(counting)
@@ -116,7 +128,9 @@ def fit_curves(runs: Runs, counting: Counting = "block") -> tuple[Curves, Regres
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns, seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
-    made = regress(X, y, runs.cells, runs.diverged, nuisance=seeds.shape[1])
+    groups = np.searchsorted(depths, runs.depth)
+    own_noise = noise == "depth"
+    made = regress(X, y, runs.cells, runs.diverged, seeds.shape[1], groups, own_noise)
     into = np.hstack([into, np.zeros((len(into), seeds.shape[1]))])
     curves = Curves(
         depths=depths,
@@ -127,5 +141,7 @@ def fit_curves(runs: Runs, counting: Counting = "block") -> tuple[Curves, Regres
         covariance=rows(np.nan_to_num(into @ made.covariance @ into.T)),
         dof=made.dof,
         noise=0.0 if math.isnan(made.noise) else made.noise,
+        noises=tuple(made.noises.tolist()),
+        dofs=tuple(made.dofs.tolist()) if own_noise else (),
     )
     return curves, made, into

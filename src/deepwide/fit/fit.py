@@ -11,13 +11,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deepwide.arrays import Floats
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.files import write_text
+from deepwide.fit.regression import Regression
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Interval, Law
 
 FORMAT = "deepwide-fit-1"
 LARGEST_BYTES = 2**26
+UNEQUAL = 0.01  # noises as different as this by chance in one sweep of a hundred are said to be so
 How = Literal["likelihood", "bootstrap"]
 
 
@@ -55,6 +57,7 @@ class Fit(BaseModel):
     resamples: tuple[tuple[float, ...], ...] = ()  # one row a resample
     residuals: tuple[Residual, ...] = ()
     noise: float  # standard deviation of ln loss about the fit
+    noise_by_depth: dict[int, float] | None = None  # where every depth was given its own
     params_range: tuple[float, float]
     depth_range: tuple[float, float] | None = None
     embedding_share: tuple[float, float] | None = None
@@ -131,7 +134,8 @@ class Fit(BaseModel):
             ranges = [_range(self.interval(name, how)) for how in ("likelihood", "bootstrap")]
             lines.append(f"{name:{width}}  {self[name]:>11.5g} {error:>11.3g} {ranges[0]:>25} {ranges[1]:>25}")
         count = f"{self.runs} runs" + (f", {self.diverged} of them diverged" if self.diverged else "")
-        lines += ["", f"{count}; noise {100 * self.noise:.2g}% of loss; {len(self.resamples)} resamples"]
+        noise = each_noise(self.noise_by_depth) if self.noise_by_depth else f"{100 * self.noise:.2g}% of loss"
+        lines += ["", f"{count}; noise {noise}; {len(self.resamples)} resamples"]
         lines += [f"Warning: {each}" for each in self.warnings]
         lines += [f"Note: {each}" for each in self.notes]
         return "\n".join(lines)
@@ -142,7 +146,33 @@ class Fit(BaseModel):
         return write_text(path, json.dumps(document, allow_nan=False) + "\n")
 
 
-def t95(dof: int) -> float:
+def check_noise(noise: str) -> None:
+    """Refuse a word that says nothing about the noise."""
+    if noise not in ("same", "depth"):
+        raise DeepwideError(f"noise is the same for all runs or each depth's own: same or depth, not {quoted(noise)}.")
+
+
+def told_noise(noises: dict[int, float], regression: Regression) -> list[str]:
+    """Refuse a noise that a depth's own runs cannot tell; warn where one noise for all depths misleads."""
+    if regression.own_noise:
+        if regression.dofs.min() < 1:
+            few = list(noises)[int(regression.dofs.argmin())]
+            raise DeepwideError(
+                f"depth {few} was trained at too few sizes to tell its own noise: train more, or leave it the same."
+            )
+        return []
+    if regression.unequal > UNEQUAL:
+        return []
+    return [f"depths scatter differently (noise {each_noise(noises)}): errors are wrong unless you use --noise depth"]
+
+
+def each_noise(noises: dict[int, float]) -> str:
+    """The noise of each depth, in words."""
+    shares = ", ".join(f"{100 * noise:.2g}" for noise in noises.values())
+    return f"{shares}% of loss at {joined([str(depth) for depth in noises])} layers"
+
+
+def t95(dof: float) -> float:
     """Student's two-sided 95% quantile."""
     from scipy.special import stdtrit
 

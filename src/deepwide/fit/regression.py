@@ -1,10 +1,12 @@
 """Least squares for runs: losses that are only known from below, seeds that are paired, errors by cell and by resample.
 
 Legend: y ln loss, X design (runs × parameters), θ parameters. Runs of one cell (same shape, same tokens) differ in the
-seed; what the model misses they miss together, so the cell, not the run, is the unit of every error.
+seed; what the model misses they miss together, so the cell, not the run, is the unit of every error. The noise is the
+same everywhere, or one for each group of cells: each is then weighted by its own, found by repeating the fit.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +14,10 @@ from deepwide.arrays import Floats, Integers, Numbers
 from deepwide.errors import DeepwideError
 
 STEPS = 200
+ROUNDS = 20  # of weighting by the noise that the last fit left
+QUIETEST = 1e-4  # a group's variance is taken to be at least this share of all groups' together
+
+Noise = Literal["same", "depth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +28,15 @@ class Regression:
     y: Floats  # for a diverged run, the bound that its loss exceeds
     censored: Numbers
     cells: Integers
+    root: Floats  # of each run's weight: 1 where the noise is the same
     theta: Floats
     covariance: Floats
     dof: int  # cells beyond the parameters
     noise: float  # of a single cell
+    groups: Integers
+    noises: Floats  # as above, group by group
+    dofs: Floats
+    own_noise: bool
 
     @property
     def fitted(self) -> Floats:
@@ -40,8 +51,19 @@ class Regression:
     @property
     def leverage(self) -> Floats:
         """The diagonal of X (XᵀX)⁻¹ Xᵀ, summed over the runs of a cell: 1 when the cell decides its own fit."""
-        hat = np.einsum("ij,ij->i", self.X, np.linalg.pinv(self.X).T)
-        return np.asarray(np.bincount(self.cells, hat)[self.cells])
+        return np.asarray(np.bincount(self.cells, _hat(self.X * self.root[:, None]))[self.cells])
+
+    @property
+    def unequal(self) -> float:
+        """How likely the groups' noises differ so by chance (Bartlett 1937); 1 where fewer than two can be told."""
+        from scipy.special import chdtrc
+
+        told = (self.dofs >= 1) & (self.noises > 0)
+        f, s2 = self.dofs[told], self.noises[told] ** 2
+        if len(f) < 2:
+            return 1.0
+        together = f.sum() * np.log(np.sum(f * s2) / f.sum()) - np.sum(f * np.log(s2))
+        return float(chdtrc(len(f) - 1, together / (1 + (np.sum(1 / f) - 1 / f.sum()) / (3 * (len(f) - 1)))))
 
     def resample(self, number: int, seed: int) -> Floats:
         """θ for so many wild resamples: each cell's residuals keep together and change sign at random.
@@ -54,16 +76,26 @@ class Regression:
         scaled = self.residuals / np.sqrt(np.clip(1 - self.leverage, 0.05, 1))
         signs = draw.choice([-1.0, 1.0], size=(number, cells.max() + 1))
         ys = np.where(self.censored, self.y, self.fitted + scaled * signs[:, cells])
+        X, ys = self.X * self.root[:, None], ys * self.root
         if not self.censored.any():
-            return np.asarray(ys @ np.linalg.pinv(self.X).T)
+            return np.asarray(ys @ np.linalg.pinv(X).T)
         sigma = max(self.noise, 1e-12)
-        return np.stack([solve(self.X, y, self.censored, sigma) for y in ys])
+        return np.stack([solve(X, y, self.censored, sigma) for y in ys])
 
 
-def regress(X: Floats, y: Floats, cells: Integers, censored: Numbers, nuisance: int = 0) -> Regression:
+def regress(
+    X: Floats,
+    y: Floats,
+    cells: Integers,
+    censored: Numbers,
+    nuisance: int = 0,
+    groups: Integers | None = None,
+    own_noise: bool = False,
+) -> Regression:
     """Fit y = Xθ; the last `nuisance` columns are seeds' effects, which cost no cell.
 
-    With balanced seeds the errors are the classical ones of a regression on cell means.
+    With balanced seeds the errors are the classical ones of a regression on cell means. `groups` numbers the runs whose
+    noise is reported together, and with `own_noise` is their own.
     """
     k = X.shape[1]
     rank = np.linalg.matrix_rank(X)
@@ -72,17 +104,34 @@ def regress(X: Floats, y: Floats, cells: Integers, censored: Numbers, nuisance: 
             f"these runs do not determine the fit: {k} parameters, of which they tell apart {rank}. "
             "More sizes or depths are needed."
         )
-    theta = solve(X, y, censored, None)
-    numbers = np.unique(cells, return_inverse=True)[1]
-    residuals = np.where(censored, np.maximum(y - X @ theta, 0.0), y - X @ theta)
+    groups = np.zeros(len(y), dtype=np.int64) if groups is None else groups
+    _, first, numbers = np.unique(cells, return_index=True, return_inverse=True)
     count = np.bincount(numbers)
-    mean = np.bincount(numbers, residuals) / count
     observed = np.bincount(numbers, ~censored) > 0
     dof = int(observed.sum()) - (k - nuisance)
-    between = float(np.sum(count * mean**2) / dof) if dof > 0 else float("nan")
-    covariance = between * np.linalg.inv(X.T @ X)
-    noise = (between / float(np.mean(count))) ** 0.5 if dof > 0 else float("nan")
-    return Regression(X, y, censored, cells, theta, np.asarray(covariance, dtype=float), max(dof, 0), noise)
+    root = np.ones(len(y))
+    for _ in range(ROUNDS if own_noise else 1):
+        theta = solve(X * root[:, None], y * root, censored, None)
+        residuals = np.where(censored, np.maximum(y - X @ theta, 0.0), y - X @ theta)
+        squares = count * (np.bincount(numbers, residuals) / count) ** 2
+        spent = np.bincount(groups, _hat(X[:, : k - nuisance] * root[:, None]))
+        dofs = np.asarray(np.bincount(groups[first], observed) - spent)
+        each = np.bincount(groups[first], squares) / np.maximum(dofs, 1e-3)
+        between = float(squares.sum() / dof) if dof > 0 else float("nan")
+        if own_noise and between > 0:
+            root = np.sqrt(between / np.maximum(each, QUIETEST * between))[groups]
+    weighted = X * root[:, None]
+    covariance = between * np.linalg.inv(weighted.T @ weighted)
+    single = float(np.mean(count)) ** 0.5
+    return Regression(
+        X, y, censored, cells, root, theta, np.asarray(covariance, dtype=float), max(dof, 0),
+        between**0.5 / single if dof > 0 else float("nan"), groups, np.sqrt(each) / single, dofs,
+        own_noise,
+    )  # fmt: skip
+
+
+def _hat(X: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", X, np.linalg.pinv(X).T))
 
 
 def solve(X: Floats, y: Floats, censored: Numbers, sigma: float | None) -> Floats:

@@ -14,8 +14,8 @@ import numpy as np
 
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
-from deepwide.fit.fit import Fit, residual_table, rows, share_range, t95
-from deepwide.fit.regression import Regression, regress, seed_columns
+from deepwide.fit.fit import Fit, check_noise, residual_table, rows, share_range, t95, told_noise
+from deepwide.fit.regression import Noise, Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
 from deepwide.laws.law import Z95
@@ -49,7 +49,7 @@ class RidgeFit(Fit):
         A law is asked about block parameters, so a drift in total parameters gives none either; nor does a depth that
         grows faster than the size, which no width could follow.
         """
-        if self.minimum is None or (self.counting == "total" and "drift" in self.names) or abs(self.drift) >= 1:
+        if self.minimum is None or (self.counting == "total" and "drift" in self.names) or abs(self.drift.value) >= 1:
             return None
         shift, error = self._at_minimum()
         error *= (t95(self.dof) / Z95) ** 2  # a law's limits are the normal's
@@ -63,7 +63,7 @@ class RidgeFit(Fit):
             base_a=self.base.a if self.base else None,
             base_b=self.base.b if self.base else None,
             shift=shift,
-            drift=self.drift,
+            drift=self.drift.value,
             centre_params=self.centre,
             covariance=rows(error),
             bowl=self.bowl(),
@@ -71,9 +71,13 @@ class RidgeFit(Fit):
         )
 
     @property
-    def drift(self) -> float:
+    def drift(self) -> Interval:
         """The power of the size that the best depth has above the base's own."""
-        return -self["drift"] / (2 * self["b2"]) if "drift" in self.names else 0.0
+        if "drift" not in self.names:
+            return Interval(0.0)
+        value = -self["drift"] / (2 * self["b2"])
+        error = t95(self.dof) * math.sqrt(self._at_minimum()[1][1, 1]) if self.dof else math.inf
+        return Interval(value, value - error, value + error)
 
     @property
     def _unit(self) -> str:
@@ -132,9 +136,9 @@ class RidgeFit(Fit):
         lines = [f"Least loss at {self.minimum.value:.2f} {self._unit} {limits}."]
         law = self.law()
         if self.base is None:
-            error = t95(self.dof) * math.sqrt(self._at_minimum()[1][1, 1])
-            power = f"{self.drift:.2f} ({self.drift - error:.2f} to {self.drift + error:.2f})"
-            lines.append(f"The best depth grows like the size to the power {power}.")
+            power = self.drift
+            limits = f"({power.low:.2f} to {power.high:.2f})"
+            lines.append(f"The best depth grows like the size to the power {power.value:.2f} {limits}.")
         if law is not None and self.counting == "block":
             ends = [law.depth(size).at() for size in self.params_range]
             said = [f"{d.value:.1f} ({d.low:.1f} to {d.high:.1f})" for d in ends if d.low is not None]
@@ -156,11 +160,13 @@ def fit_ridge(
     drift: bool = False,
     bootstrap: int = 1000,
     seed: int = 0,
+    noise: Noise = "same",
 ) -> RidgeFit:
     """The bowl about a transition law; `embeddings` adds their share as a term, `drift` lets the minimum move.
 
     With base None or "power" no law is assumed and the best depth is a power of the size.
     """
+    check_noise(noise)
     law = None if base in (None, "power") else find_law(base)
     if not isinstance(law, TransitionLaw | None):
         raise DeepwideError(
@@ -182,7 +188,10 @@ def fit_ridge(
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns.values(), seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
-    made = regress(X, y, runs.cells, runs.diverged, nuisance=seeds.shape[1])
+    depths, groups = np.unique(runs.depth, return_inverse=True)
+    made = regress(X, y, runs.cells, runs.diverged, seeds.shape[1], groups, noise == "depth")
+    by_depth = dict(zip(map(int, depths), made.noises.tolist(), strict=True))
+    uneven = told_noise(by_depth, made)
     k = len(columns)
     covariance = np.nan_to_num(made.covariance[:k, :k])
     draws = made.resample(bootstrap, seed)[:, :k] if bootstrap and made.dof else np.zeros((0, k))
@@ -203,11 +212,12 @@ def fit_ridge(
         resamples=rows(draws),
         residuals=residual_table(runs, counting, made.y, made.fitted, made.residuals, made.leverage),
         noise=0.0 if math.isnan(made.noise) else made.noise,
+        noise_by_depth=by_depth if noise == "depth" else None,
         params_range=(float(size.min()), float(size.max())),
         depth_range=(float(runs.depth.min()), float(runs.depth.max())),
         embedding_share=share_range(runs.embedding_share),
         notes=runs.notes,
-        warnings=tuple(_warnings(minimum, x_range, made, names, runs, counting) + _told(others, law, size)),
+        warnings=(*_warnings(minimum, x_range, made, names, runs, counting), *_told(others, law, size), *uneven),
         others=others,
         base=law,
         centre=centre,
@@ -270,7 +280,7 @@ def _others(
         X = np.column_stack([*columns.values(), column, seeds])
         if np.linalg.matrix_rank(X) < X.shape[1]:
             continue
-        again = regress(X, made.y, made.cells, made.censored, nuisance=seeds.shape[1])
+        again = regress(X, made.y, made.cells, made.censored, seeds.shape[1], made.groups, made.own_noise)
         k = len(columns)
         error = math.sqrt(max(0.0, float(again.covariance[k, k])))
         value = float(again.theta[k])
@@ -318,7 +328,8 @@ def _warnings(
     for cell in np.unique(made.cells):
         left = made.cells != cell
         try:
-            theta = regress(made.X[left], made.y[left], made.cells[left], made.censored[left]).theta
+            kept = (made.X[left], made.y[left], made.cells[left], made.censored[left])
+            theta = regress(*kept, groups=made.groups[left], own_noise=made.own_noise).theta
         except DeepwideError:
             theta = None
         first = int(np.flatnonzero(~left)[0])

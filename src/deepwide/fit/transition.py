@@ -16,7 +16,8 @@ import numpy as np
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.curves import Curves, fit_curves
-from deepwide.fit.fit import Fit, joined, residual_table, rows, share_range, t95
+from deepwide.fit.fit import Fit, check_noise, joined, residual_table, rows, share_range, t95, told_noise
+from deepwide.fit.regression import Noise
 from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
@@ -142,13 +143,20 @@ def fit_transition(
     seed: int = 0,
     slope: float | None = None,
     pairs: tuple[tuple[int, int], ...] = (),
+    noise: Noise = "same",
 ) -> TransitionFit:
-    """The paper's method on these runs; `pairs` adds pairs of depths that are not neighbours, `slope` assumes b."""
+    """The paper's method on these runs; `pairs` adds pairs of depths that are not neighbours, `slope` assumes b.
+
+    With noise "depth" every depth's runs scatter by an amount of their own, which its own runs must tell.
+    """
     if bootstrap < 0:
         raise DeepwideError(f"the number of resamples must be at least 0, not {bootstrap}.")
     if slope is not None and not 0 < slope < 5:
         raise DeepwideError(f"a slope must be between 0 and 5, not {slope:g}: the paper's is 0.0555.")
-    curves, regression, into = fit_curves(runs, counting)
+    check_noise(noise)
+    curves, regression, into = fit_curves(runs, counting, noise)
+    by_depth = dict(zip(curves.depths, curves.noises, strict=True))
+    uneven = told_noise(by_depth, regression)
     kept = np.isin(runs.depth, curves.depths)
     left_out = [
         f"depth {depth:g} finished at fewer than three sizes: its {int((runs.depth == depth).sum())} runs "
@@ -170,7 +178,7 @@ def fit_transition(
         pair._replace(vanished=float(np.mean(np.isnan(roots[:, i])))) if pair.size and len(roots) else pair
         for i, pair in enumerate(found)
     ]
-    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs, counting)]
+    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs, counting), *uneven]
     usable = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status == "bracketed"]
     if slope is None and len(usable) < 2:
         more = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status != "none"]
@@ -183,7 +191,7 @@ def fit_transition(
     if any(found[i].low is None or found[i].high is None for i in usable):
         warnings.append("a crossing of the line has no limit on one side: a, b and their errors are a guess")
     if line is not None and regression.dof and all(found[i].status == "bracketed" for i in usable):
-        warnings += _hangs_on_one(runs, counting, slope, line)
+        warnings += _hangs_on_one(runs, counting, slope, noise, line)
     resamples: Floats = np.zeros((0, 0))
     if line is not None:
         whole = roots[:, usable][~np.isnan(roots[:, usable]).any(axis=1)]
@@ -196,12 +204,13 @@ def fit_transition(
         names=line.names if line else (),
         values=tuple(map(float, line.values)) if line else (),
         covariance=rows(line.covariance) if line else (),
-        dof=regression.dof,
+        dof=max(1, int(min(curves.dofs))) if curves.dofs else regression.dof,
         resamples=rows(resamples) if line else (),
         residuals=residual_table(
             runs, counting, regression.y, regression.fitted, regression.residuals, regression.leverage
         ),
         noise=curves.noise,
+        noise_by_depth=by_depth if noise == "depth" else None,
         params_range=(float(runs.size(counting).min()), float(runs.size(counting).max())),
         depth_range=(float(min(curves.depths)), float(max(curves.depths))),
         embedding_share=share_range(runs.embedding_share),
@@ -217,7 +226,11 @@ def fit_transition(
     if law is None:
         return made
     # A drift, because the fitted line is not quite where the bowls of all sizes have their minima.
-    about = fit_ridge(runs, base=law, counting=counting, drift=True, bootstrap=0) if regression.dof > 1 else None
+    about = (
+        fit_ridge(runs, base=law, counting=counting, drift=True, bootstrap=0, noise=noise)
+        if regression.dof > 1
+        else None
+    )
     return made.model_copy(update={"bowl": about.bowl() if about else None})
 
 
@@ -231,7 +244,7 @@ def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
     sizes = np.array(sorted({s for d in (shallow, deep) for s in curves.sizes[curves.depths.index(d)]}))
     sizes = sizes[(sizes >= low * 0.999) & (sizes <= high * 1.001)]
     delta, error = curves.difference(shallow, deep, sizes)
-    sure = _sure(len(sizes), curves.dof) * error  # for all these sizes together
+    sure = _sure(len(sizes), curves.freedom(shallow, deep, sizes)) * error  # for all these sizes together
     shallow_wins, deep_wins = delta < -sure, delta > sure
     verdict: Seen
     if not curves.dof:
@@ -282,16 +295,18 @@ def _limits(curves: Curves, shallow: int, deep: int, log_root: float) -> tuple[f
     steps = np.linspace(0, SPAN, 4001)
     found: list[float | None] = []
     for sign in (-1, 1):
-        delta, error = curves.difference(shallow, deep, np.exp(log_root + sign * steps))
-        outside = np.flatnonzero(np.abs(delta) > t95(curves.dof) * error)
+        sizes = np.exp(log_root + sign * steps)
+        delta, error = curves.difference(shallow, deep, sizes)
+        outside = np.flatnonzero(np.abs(delta) > _sure(1, curves.freedom(shallow, deep, sizes)) * error)
         found.append(math.exp(log_root + sign * float(steps[outside[0]])) if outside.size else None)
     return found[0], found[1]
 
 
-def _sure(number: int, dof: int) -> float:
+def _sure(number: int, dof: Floats) -> Floats:
+    """How many standard errors are beyond chance, at 95% for so many comparisons together."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(dof, 1 - 0.025 / number)) if dof else math.inf
+    return np.where(dof > 0, stdtrit(np.maximum(dof, 1e-3), 1 - 0.025 / number), math.inf)
 
 
 def _at(sizes: Floats) -> str:
@@ -399,7 +414,7 @@ def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs, c
     return said
 
 
-def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, line: _Line) -> list[str]:
+def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, noise: Noise, line: _Line) -> list[str]:
     """Leave each cell out: does a crossing vanish, or the law move by more than its own error?"""
     errors = np.sqrt(np.diag(np.array(line.placed))[: len(line.values)])
     cells = runs.cells
@@ -408,7 +423,7 @@ def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, line: _Li
         first = int(np.flatnonzero(cells == cell)[0])
         what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
         try:
-            again = _line_alone(runs.select(cells != cell), counting, slope)
+            again = _line_alone(runs.select(cells != cell), counting, slope, noise)
         except DeepwideError:
             again = None
         if again is None:
@@ -419,9 +434,9 @@ def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, line: _Li
     return said + ([f"the law moves by more than its error without {' or without '.join(moves)}"] if moves else [])
 
 
-def _line_alone(runs: Runs, counting: Counting, slope: float | None) -> Floats | None:
+def _line_alone(runs: Runs, counting: Counting, slope: float | None, noise: Noise) -> Floats | None:
     """a and b without their errors, None where crossings in the data do not give a line."""
-    curves, _, _ = fit_curves(runs, counting)
+    curves, _, _ = fit_curves(runs, counting, noise)
     usable = []
     for shallow, deep in pairwise(curves.depths):
         pair = Pair(shallow, deep, "none", None, None, None, "undecided", "")

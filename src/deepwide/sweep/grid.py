@@ -27,6 +27,7 @@ class Cell:
 
     id: str
     varied: Mapping[str, Any]  # what distinguishes it, by short name, in the order of the spec
+    seed: int
     config: Mapping[str, Any]
     identity: Mapping[str, str]
     cost: Cost
@@ -66,7 +67,8 @@ def cells_of(spec: Spec) -> list[Cell]:
                 identity = trainer.identity(config)
                 name = run_id(config, **identity)
                 seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
-                cells.setdefault(name, Cell(name, shape | varied | seeded, config, identity, trainer.cost(config)))
+                cell = Cell(name, shape | varied | seeded, seed, config, identity, trainer.cost(config))
+                cells.setdefault(name, cell)
     if not cells:
         raise DeepwideError(f"{spec.name} has no cell: no depth has a width within iso.tolerance of a size.")
     return list(cells.values())

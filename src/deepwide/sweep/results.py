@@ -20,7 +20,7 @@ TIMINGS = ("seconds", "tokens_per_second", "micro_batch")
 
 
 def table(cells: Sequence[Cell], runs: Path, *, timings: bool = False) -> "polars.DataFrame":
-    """One row a cell that is over, in the order of the spec: what was varied, what it cost, how it ended.
+    """One row a cell that is over, in the order of the spec: what was varied and its seed, what it cost, how it ended.
 
     The same sweep gives the same bytes however often it was interrupted, because nothing in the table depends on the
     machine or the clock; `timings` adds what does.
@@ -41,7 +41,8 @@ def table(cells: Sequence[Cell], runs: Path, *, timings: bool = False) -> "polar
         if timings:
             held = folder.lease_record() or {}
             fields |= {"seconds": held.get("worked"), "owner": held.get("owner"), "leases": held.get("number")}
-        rows.append({"id": cell.id, **{k: _scalar(v) for k, v in cell.varied.items()}, **counted, **fields})
+        varied = {key: _scalar(value) for key, value in cell.varied.items()} | {"seed": cell.seed}
+        rows.append({"id": cell.id, **varied, **counted, **fields})
     return polars.DataFrame(_filled(rows), infer_schema_length=None, strict=False)
 
 

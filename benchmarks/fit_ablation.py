@@ -1,0 +1,100 @@
+"""What our own runs say: crossings, ridge and verdict of each set of runs, and the test that LOG.md stated beforehand.
+
+`python -m benchmarks.fit_ablation --out results/fit/ablation.json`
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from deepwide.fit import Runs, fit_ridge, fit_transition, read_runs
+from deepwide.fit.transition import Pair
+from deepwide.laws import Interval
+
+FOLDER = Path("results/fit")
+SETS = {
+    "2M tokens, first shapes": ("depth-width-cpu",),
+    "2M tokens, new shapes": ("depth-width-between",),
+    "2M tokens, all": ("depth-width-cpu", "depth-width-between"),
+    "8M tokens": ("depth-width-long",),
+    "film reviews, 2M tokens": ("depth-width-imdb",),
+}
+DISTANT = ((1, 4), (1, 8))
+
+
+def limits(value: Interval) -> list[float | None]:
+    return [value.value, value.low, value.high]
+
+
+def ridge(runs: Runs) -> dict[str, Any]:
+    """The best depth as a power of the size."""
+    fit = fit_ridge(runs, base="power")
+    law = fit.law()
+    assert law is not None
+    ends = [law.depth(size).at() for size in fit.params_range]
+    return {
+        "exponent": limits(fit.drift),
+        "sizes": list(fit.params_range),
+        "best depth there": [limits(end) for end in ends],
+        "factor 2 costs, %": limits(fit.cost(2)),
+        "noise, %": 100 * fit.noise,
+        "warnings": list(fit.warnings),
+    }
+
+
+def transition(runs: Runs) -> dict[str, Any]:
+    """Neighbouring depths and the two distant pairs."""
+    have = set(map(int, runs.depth))
+    fit = fit_transition(runs, pairs=tuple(pair for pair in DISTANT if have.issuperset(pair)))
+    return {
+        "crossings": {f"{pair.shallow}/{pair.deep}": crossing(pair) for pair in fit.pairs},
+        "two regimes": fit.verdict()[0],
+        "line": {name: limits(fit.interval(name, "bootstrap")) for name in fit.names},
+        "noise, %": 100 * fit.noise,
+        "warnings": list(fit.warnings),
+    }
+
+
+def crossing(pair: Pair) -> dict[str, Any]:
+    return {"status": pair.status, "size": [pair.size, pair.low, pair.high], "two regimes": pair.verdict}
+
+
+def in_order(found: dict[str, Any], first: str, second: str) -> bool:
+    """Both bracketed with limits on both sides, the second wholly above the first."""
+    pairs = [found["crossings"].get(name) for name in (first, second)]
+    if any(pair is None or pair["status"] != "bracketed" or None in pair["size"] for pair in pairs):
+        return False
+    return bool(pairs[0]["size"][2] < pairs[1]["size"][1])
+
+
+def stated_tests(made: dict[str, Any]) -> dict[str, bool]:
+    """The four of LOG.md, in its order."""
+    first, new, whole = (made[f"2M tokens, {name}"] for name in ("first shapes", "new shapes", "all"))
+    exponent, before = (found["ridge"]["exponent"] for found in (new, first))
+    return {
+        "new shapes alone: 1/8 cross above 1/4": in_order(new["transition"], "1/4", "1/8"),
+        "new shapes alone: the best depth grows, as before": (
+            exponent[1] > 0 and exponent[1] <= before[2] and before[1] <= exponent[2]
+        ),
+        "all: 2/4 cross above 1/2": in_order(whole["transition"], "1/2", "2/4"),
+        "all: two regimes seen": whole["transition"]["two regimes"] == "seen",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FOLDER / "ablation.json")
+    given = parser.parse_args()
+    made: dict[str, Any] = {}
+    for name, tables in SETS.items():
+        runs = read_runs([FOLDER / f"{table}.csv" for table in tables])
+        made[name] = {"shapes": len(set(runs.cells)), "ridge": ridge(runs), "transition": transition(runs)}
+        print(name, json.dumps(made[name], indent=1, ensure_ascii=False))
+    made["stated before the runs"] = stated_tests(made)
+    print(json.dumps(made["stated before the runs"], indent=1))
+    given.out.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
