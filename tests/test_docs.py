@@ -18,6 +18,7 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)^```$", re.MULTILINE)
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n((?:.*\n)*?)^```$", re.MULTILINE)
+ABLATION = json.loads((ROOT / "results/fit/ablation.json").read_text(encoding="utf-8"))
 SHOWN = [(page, *block) for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
@@ -63,17 +64,20 @@ def test_the_planner_s_page_quotes_the_measured_misses() -> None:
         assert row in page
 
 
-def ablation_table(name: str, tokens: str) -> str:
+def losses_table(tokens: str, *names: str) -> str:
     """A table of losses in docs/fit.md, from what was measured."""
     cells: dict[tuple[int, int], dict[str, list[float]]] = {}
-    with (ROOT / f"results/fit/{name}.csv").open() as file:
-        for row in csv.DictReader(file):
-            rates = cells.setdefault((int(row["size"]), int(row["depth"])), {})
-            rates.setdefault(row["lr"], []).append(float(row["validation_loss"]))
-    rows = [f"| size, {tokens} tokens | 1 layer | 2 layers | 4 layers | 8 layers |", "|---|---|---|---|---|"]
+    for name in names:
+        with (ROOT / f"results/fit/{name}.csv").open() as file:
+            for row in csv.DictReader(file):
+                rates = cells.setdefault((int(row["size"]), int(row["depth"])), {})
+                rates.setdefault(row["lr"], []).append(float(row["validation_loss"]))
+    depths = sorted({depth for _, depth in cells})
+    heads = [f"{depth} layer{'s' * (depth > 1)}" for depth in depths]
+    rows = [f"| size, {tokens} tokens | {' | '.join(heads)} |", "|---" * (1 + len(depths)) + "|"]
     for size in sorted({size for size, _ in cells}):
         shown = []
-        for depth in (1, 2, 4, 8):
+        for depth in depths:
             rates = cells.get((size, depth), {})
             if not rates:
                 shown.append("–")
@@ -85,9 +89,42 @@ def ablation_table(name: str, tokens: str) -> str:
     return "\n".join(rows) + "\n"
 
 
+def thousands(size: float | None) -> str:
+    return "…" if size is None else f"{size / 1000:.3g}k"
+
+
+def findings_table() -> str:
+    """What the fits of our runs say, from results/fit/ablation.json; each depth has its own noise."""
+    pairs = ("1/2", "2/4", "4/8", "2/8")
+    rows = [
+        f"| runs | shapes | best depth grows like size to the | {' | '.join(f'{pair} cross at' for pair in pairs)} | two regimes |",
+        "|---" * (4 + len(pairs)) + "|",
+    ]
+    for name, found in ABLATION.items():
+        if "shapes" not in found:
+            continue
+        fit = found["depth"]
+        value, low, high = fit["ridge"]["exponent"]
+        cells = [name, str(found["shapes"]), f"{value:.2f} ({low:.2f} to {high:.2f})"]
+        for pair in pairs:
+            crossing = fit["transition"]["crossings"].get(pair, {"status": "none"})
+            if crossing["status"] == "none":
+                cells.append("–")
+                continue
+            size, least, most = crossing["size"]
+            outside = " (outside)" if crossing["status"] == "extrapolated" else ""
+            cells.append(f"{thousands(size)}{outside}, {thousands(least)} to {thousands(most)}")
+        rows.append(f"| {' | '.join([*cells, fit['transition']['two regimes']])} |")
+    return "\n".join(rows) + "\n"
+
+
 def ablation_tables() -> list[str]:
-    """Both lengths of training."""
-    return [ablation_table("depth-width-cpu", "2M"), ablation_table("depth-width-long", "8M")]
+    """Losses at both lengths of training, and what fits make of them."""
+    return [
+        losses_table("2M", "depth-width-cpu", "depth-width-between"),
+        losses_table("8M", "depth-width-long"),
+        findings_table(),
+    ]
 
 
 def calibration_rows() -> list[str]:

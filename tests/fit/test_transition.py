@@ -372,8 +372,14 @@ def test_with_its_own_noise_a_pairs_limits_are_welchs() -> None:
 
 
 def test_noise_that_cannot_be_told_or_named_gets_a_sentence() -> None:
-    with pytest.raises(DeepwideError, match="depth 1 was trained at too few sizes to tell its own noise"):
+    with pytest.raises(DeepwideError, match="no depth was trained at enough sizes"):
         fit_transition(sweep(sizes=SIZES[:3], seeds=1), bootstrap=0, noise="depth")
+    few = sweep(noise=UNEVEN)
+    few = few.select((few.depth != 8) | (few.block_params > 5e5))
+    fit = fit_transition(few, bootstrap=0, noise="depth")
+    assert any("depth 8 cannot tell its own noise" in warning for warning in fit.warnings)
+    assert (fit.pairs[2].low, fit.pairs[2].high) == (None, None)
+    assert fit.pairs[1].low is not None
     with pytest.raises(DeepwideError, match="same or depth"):
         fit_transition(sweep(), noise="loud")  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="noise of depth 8 is not given"):

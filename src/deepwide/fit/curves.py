@@ -56,14 +56,14 @@ class Curves(BaseModel):
             return np.full(np.size(size), float(self.dof))
         depths = (shallow, deep)
         parts = np.array([self._variance(self.gradient(depth, size)) for depth in depths])
-        dofs = np.array([[self.dofs[self.depths.index(depth)]] for depth in depths])
+        dofs = np.array([[max(self.dofs[self.depths.index(depth)], 1e-3)] for depth in depths])
         return np.asarray(parts.sum(axis=0) ** 2 / (parts**2 / dofs).sum(axis=0))
 
     def loss(self, depth: int, size: ArrayLike) -> list[Interval]:
         """The curve with its 95% band."""
         g = self.gradient(depth, size)
         dof = self.dofs[self.depths.index(depth)] if self.dofs else self.dof
-        error = t95(dof) * np.sqrt(self._variance(g)) if dof else np.full(len(g), np.nan)
+        error = t95(dof) * np.sqrt(self._variance(g)) if dof >= 1 else np.full(len(g), np.nan)
         middle = g @ np.array(self.theta)
         return [
             Interval(math.exp(m), *((math.exp(m - e), math.exp(m + e)) if not math.isnan(e) else (None, None)))

@@ -153,14 +153,13 @@ def check_noise(noise: str) -> None:
 
 
 def told_noise(noises: dict[int, float], regression: Regression) -> list[str]:
-    """Refuse a noise that a depth's own runs cannot tell; warn where one noise for all depths misleads."""
+    """Warnings: of depths whose runs cannot tell their own noise, or of depths whose noises are not the same."""
     if regression.own_noise:
-        if regression.dofs.min() < 1:
-            few = list(noises)[int(regression.dofs.argmin())]
-            raise DeepwideError(
-                f"depth {few} was trained at too few sizes to tell its own noise: train more, or leave it the same."
-            )
-        return []
+        few = [str(depth) for depth, dof in zip(noises, regression.dofs, strict=True) if dof < 1]
+        if len(few) == len(noises):
+            raise DeepwideError("no depth was trained at enough sizes to tell its own noise: leave it the same.")
+        words = f"depth {joined(few)} cannot tell its own noise from so few sizes: it is given that of all"
+        return [words] if few else []
     if regression.unequal > UNEQUAL:
         return []
     return [f"depths scatter differently (noise {each_noise(noises)}): errors are wrong unless you use --noise depth"]

@@ -58,7 +58,7 @@ class Regression:
         """How likely the groups' noises differ so by chance (Bartlett 1937); 1 where fewer than two can be told."""
         from scipy.special import chdtrc
 
-        told = (self.dofs >= 1) & (self.noises > 0)
+        told = (self.dofs >= 1) & (self.noises > 0)  # 0: no noise at all, in made-up data
         f, s2 = self.dofs[told], self.noises[told] ** 2
         if len(f) < 2:
             return 1.0
@@ -95,7 +95,7 @@ def regress(
     """Fit y = Xθ; the last `nuisance` columns are seeds' effects, which cost no cell.
 
     With balanced seeds the errors are the classical ones of a regression on cell means. `groups` numbers the runs whose
-    noise is reported together, and with `own_noise` is their own.
+    noise is reported together, and with `own_noise` is their own; that of a group too small to tell is all groups'.
     """
     k = X.shape[1]
     rank = np.linalg.matrix_rank(X)
@@ -116,8 +116,8 @@ def regress(
         squares = count * (np.bincount(numbers, residuals) / count) ** 2
         spent = np.bincount(groups, _hat(X[:, : k - nuisance] * root[:, None]))
         dofs = np.asarray(np.bincount(groups[first], observed) - spent)
-        each = np.bincount(groups[first], squares) / np.maximum(dofs, 1e-3)
         between = float(squares.sum() / dof) if dof > 0 else float("nan")
+        each = np.where(dofs < 1, between, np.bincount(groups[first], squares) / np.maximum(dofs, 1.0))
         if own_noise and between > 0:
             root = np.sqrt(between / np.maximum(each, QUIETEST * between))[groups]
     weighted = X * root[:, None]

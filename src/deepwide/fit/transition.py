@@ -306,7 +306,7 @@ def _sure(number: int, dof: Floats) -> Floats:
     """How many standard errors are beyond chance, at 95% for so many comparisons together."""
     from scipy.special import stdtrit
 
-    return np.where(dof > 0, stdtrit(np.maximum(dof, 1e-3), 1 - 0.025 / number), math.inf)
+    return np.where(dof >= 1, stdtrit(np.maximum(dof, 1.0), 1 - 0.025 / number), math.inf)
 
 
 def _at(sizes: Floats) -> str:
