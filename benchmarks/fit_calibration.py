@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from deepwide.fit import fit_ridge, fit_transition, simulate
-from deepwide.laws import Interval, TransitionLaw
+from deepwide.laws import Interval, TransitionLaw, depth_cost
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 SIZES = list(np.geomspace(2e4, 2e6, 7))
@@ -92,6 +92,45 @@ def ridge(number: int, resamples: int) -> dict[str, Any]:
     return {"sweeps": number, "coverage": {name: float(np.mean(each)) for name, each in hits.items()}}
 
 
+def laws_for_plan(number: int) -> dict[str, Any]:
+    """Coverage of what plan says by a fitted law: the best depth, and what 1.75 times fewer layers cost."""
+    hits: dict[str, list[bool]] = {}
+    for seed in range(number):
+        runs = simulate(LAW, seed=seed, **next(iter(DESIGNS.values())))
+        fits = {
+            "transition": fit_transition(runs, bootstrap=0),
+            "ridge, base power": fit_ridge(runs, base="power", bootstrap=0),
+        }
+        for name, fit in fits.items():
+            law = fit.law()
+            for size in (5e4, 3e5, 1.5e6):
+                truth = float(LAW.depth(size).value[0])
+                if law is None:
+                    continue
+                found = law.depth(size).at()
+                hits.setdefault(f"{name}: depth at {size:g}", []).append(covered(found, truth))
+                cost = depth_cost(found.value / 1.75, found.value, size, law)
+                off, here = np.log(found.value / 1.75 / truth), np.log(found.value / truth)
+                if cost is not None:
+                    true = 100 * np.expm1(0.02 * (off**2 - here**2))
+                    hits.setdefault(f"{name}: cost at {size:g}", []).append(covered(cost, true))
+    return {"sweeps": number, "coverage": {name: float(np.mean(each)) for name, each in hits.items()}}
+
+
+def without_effect(number: int) -> dict[str, Any]:
+    """Depth makes no difference: how often is a crossing, a law or a slope found?"""
+    design = next(iter(DESIGNS.values()))
+    fits = [fit_transition(simulate(LAW, seed=seed, curvature=0.0, **design), bootstrap=0) for seed in range(number)]
+    slopes = [fit.interval("b") for fit in fits if fit.names]
+    return {
+        "sweeps": number,
+        "pairs with a crossing": float(np.mean([pair.size is not None for fit in fits for pair in fit.pairs])),
+        "laws for plan": sum(fit.law() is not None for fit in fits),
+        "slopes whose interval excludes 0": sum(not covered(slope, 0.0) for slope in slopes),
+        "verdicts 'seen'": sum(fit.verdict()[0] == "seen" for fit in fits),
+    }
+
+
 def without_crossing(number: int) -> dict[str, Any]:
     """Depths so far apart from the law that one always wins: how often is a crossing or a law invented?"""
     law = TransitionLaw(name="deep", a=0.0, b=0.25)  # at these sizes 8 layers are far from enough
@@ -122,6 +161,8 @@ def main() -> None:
         for name, design in DESIGNS.items()
     }
     steps["ridge"] = lambda: ridge(args.number, args.resamples)
+    steps["laws for plan"] = lambda: laws_for_plan(args.number)
+    steps["depth makes no difference"] = lambda: without_effect(args.number)
     steps["no crossing"] = lambda: without_crossing(args.number)
     for name, step in steps.items():
         result[name] = step()

@@ -96,8 +96,15 @@ def thousands(size: float | None) -> str:
 def findings_table() -> str:
     """What the fits of our runs say, from results/fit/ablation.json; each depth has its own noise."""
     pairs = ("1/2", "2/4", "4/8", "2/8")
+    heads = (
+        "runs",
+        "shapes",
+        "best depth grows like size to the",
+        *(f"{pair} cross at" for pair in pairs),
+        "two regimes",
+    )
     rows = [
-        f"| runs | shapes | best depth grows like size to the | {' | '.join(f'{pair} cross at' for pair in pairs)} | two regimes |",
+        f"| {' | '.join(heads)} |",
         "|---" * (4 + len(pairs)) + "|",
     ]
     for name, found in ABLATION.items():

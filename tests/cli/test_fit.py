@@ -65,7 +65,13 @@ def test_rows_are_chosen_by_limits(table: str) -> None:
         call("fit", table, "--bootstrap", "0", "--where", "depth<8", "--where", "depth>1", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
-    assert any("28 rows without depth" in note for note in made["notes"])
+    assert "14 rows with depth of 8 or more: left out as asked" in made["notes"]
+    assert "14 rows with depth of 1 or less: left out as asked" in made["notes"]
+    made = json.loads(
+        call("fit", table, "--bootstrap", "0", "--where", "depth<=4", "--where", "depth>=2", "--json").stdout
+    )
+    assert made["curves"]["depths"] == [2, 4]
+    assert "14 rows with depth above 4: left out as asked" in made["notes"]
 
 
 def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:
@@ -105,8 +111,9 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--where", "tokens=x"], "not a size"),
         (["--where", "tokens"], "chooses nothing"),
         (["--where", "los<2"], "did you mean 'loss'"),
-        (["--where", "loss<0.1"], "no run has loss between"),
-        (["--where", "depth>=100"], "no run has depth between"),
+        (["--where", "loss<0.1"], "no run is left that has loss < 0.1"),
+        (["--where", "depth>=100"], "no run is left that has depth >= 100"),
+        (["--where", "depth=2", "--where", "depth=4"], "was given twice"),
         (["--slope", "-1"], "between 0 and 5"),
         (["--picture", "map"], "give --plot FILE too"),
         (["--kind", "surface"], "--column"),
@@ -122,6 +129,8 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--embedding-rows", "100"], "total_params"),
         (["--drift"], "--drift belongs to --kind ridge; this is a transition fit"),
         (["--kind", "surface", "--noise", "depth"], "--noise belongs to --kind transition and ridge"),
+        (["--delta", "0.01"], "--delta belongs to --kind surface"),
+        (["--kind", "surface", "--delta", "0"], "delta must be above 0"),
         (["--noise", "loud"], "same or depth, not 'loud'"),
         (["--terms", "shape"], "--terms belongs to --kind surface"),
         (["--kind", "ridge", "--slope", "0.1"], "--slope belongs to --kind transition"),

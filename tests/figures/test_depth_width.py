@@ -40,10 +40,21 @@ def test_the_law_s_curve_in_the_chart_is_the_law() -> None:
 def test_a_law_without_errors_has_no_band() -> None:
     def bands(law: TransitionLaw) -> int:
         spec = json.loads(depth_width_map(points("gpt2"), law).to_json())
-        return sum(layer["mark"]["type"] == "area" for layer in spec["layer"])
+        return sum("fill" in layer["mark"] for layer in spec["layer"])
 
     assert bands(transition_law()) == 1
     assert bands(TransitionLaw(name="mine", a=5, b=0.05)) == 0
+
+
+def test_the_band_s_outline_is_the_laws_limits_at_equal_size() -> None:
+    spec = json.loads(depth_width_map(points("gpt3-175b")).to_json())
+    (layer,) = [layer for layer in spec["layer"] if "fill" in layer["mark"]]
+    outline = spec["datasets"][layer["data"]["name"]] if "name" in layer["data"] else layer["data"]["values"]
+    assert len(outline) > 100
+    for row in outline:
+        if row["depth"] > 1:
+            limits = transition_law().depth(12 * row["depth"] * row["width"] ** 2)[1:]
+            assert min(abs(float(limit[0]) / row["depth"] - 1) for limit in limits) < 1e-6
 
 
 @settings(max_examples=15, deadline=None)

@@ -234,3 +234,54 @@ def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
     assert own.interval("b2").low <= 0.02 <= own.interval("b2").high  # type: ignore[operator]
     assert own.noise_by_depth is not None
     assert own.noise_by_depth[1] > 10 * own.noise_by_depth[8]
+
+
+@pytest.mark.parametrize("counting", ["block", "total"])
+@pytest.mark.parametrize("embeddings", [False, True])
+@pytest.mark.parametrize("base", ["power", LAW])
+def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, base: object) -> None:
+    runs = sweep(noise=0.004)
+    whole = runs.block_params + 256 * runs.width
+    runs = Runs.of(
+        depth=runs.depth,
+        width=runs.width,
+        block_params=runs.block_params,
+        total_params=whole,
+        loss=runs.loss,
+        seed=runs.seed * 0,
+    )
+    fit = fit_ridge(runs, base=base, counting=counting, embeddings=embeddings, bootstrap=0)  # type: ignore[arg-type]
+    for row, block, total in zip(fit.residuals, runs.block_params, runs.total_params, strict=True):
+        assert fit.predict(row.depth or 0, block, total=total) == pytest.approx(row.fitted, rel=1e-9)
+    if counting == "total" or embeddings:
+        with pytest.raises(DeepwideError, match="total number of parameters"):
+            fit.predict(2, 1e5)
+
+
+def test_a_best_depth_that_is_no_power_is_warned_of_and_its_law_still_holds_the_truth() -> None:
+    """The best depth by a transition law is no power of the size over so many sizes."""
+    fit = fit_ridge(sweep(noise=0.004), base="power", bootstrap=0)
+    assert any("not a power of the size" in warning for warning in fit.warnings)
+    law = fit.law()
+    assert law is not None
+    for size in (3e4, 3e5, 3e6):
+        found, truth = law.depth(size).at(), float(LAW.depth(size).value[0])
+        assert found.low < truth < found.high  # type: ignore[operator]
+
+
+def test_a_bowl_that_one_cell_hides_is_said() -> None:
+    runs = sweep(noise=0.001, seeds=1)
+    loss = runs.loss.copy()
+    loss[6] *= 0.3
+    hidden = Runs.of(depth=runs.depth, width=runs.width, block_params=runs.block_params, loss=loss)
+    fit = fit_ridge(hidden, base=LAW, bootstrap=0)
+    assert fit.minimum is None
+    assert any("without the cell of depth" in each and "would be a bowl" in each for each in fit.warnings)
+
+
+def test_as_many_parameters_as_shapes_show_nothing() -> None:
+    runs = sweep(seeds=1)
+    fit = fit_ridge(runs.select(np.array([0, 5, 9, 14, 20, 27])), base="power", bootstrap=0)
+    assert fit.dof == 0
+    assert "can be shown" in fit.headline()[0]
+    assert " 0  " not in fit.summary()

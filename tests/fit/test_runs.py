@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.fit import Runs, read_runs
+from deepwide.fit import Runs, fit_transition, read_runs, simulate
+from deepwide.laws import TransitionLaw
 from deepwide.run import RunFolder
-from deepwide.sweep import cells_of, make_spec
+from deepwide.sweep import cells_of, export, make_spec
 
 SPEC = {"name": "s", "seeds": [0, 1], "run": {"trainer": "toy", "steps": 4}, "grid": {"depth": [1, 2], "width": [4]}}
 
@@ -79,14 +80,15 @@ def test_other_peoples_columns_are_mapped_or_guessed(tmp_path: Path) -> None:
     assert any("depth is the column 'n_layer'" in note for note in runs.notes)
 
 
-def test_csv_jsonl_and_parquet_say_the_same(tmp_path: Path) -> None:
+def test_csv_json_jsonl_and_parquet_say_the_same(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     rows = [{"depth": d, "width": 8 * d, "loss": 1 / d, "seed": 0} for d in (1, 2, 3)]
     frame = polars.DataFrame(rows)
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    read = [read_runs(tmp_path / f"t.{kind}") for kind in ("csv", "jsonl", "parquet")]
+    export(frame, tmp_path / "t.json")
+    read = [read_runs(tmp_path / f"t.{kind}") for kind in ("csv", "json", "jsonl", "parquet")]
     for runs in read[1:]:
         for name in ("depth", "width", "loss", "block_params"):
             np.testing.assert_array_equal(getattr(runs, name), getattr(read[0], name))
@@ -112,10 +114,40 @@ def test_a_rate_at_which_a_seed_diverged_is_not_the_best(tmp_path: Path) -> None
     assert sorted(read_runs(path).loss) == [2.0, 2.2]
 
 
-def test_rows_that_repeat_are_said(tmp_path: Path) -> None:
+def test_runs_that_diverged_at_worse_rates_are_counted_and_a_shape_that_only_diverged_stays(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,lr,seed,loss,status",
+        "1,8,0.1,0,2.0,done", "1,8,0.2,0,2.1,done", "1,8,0.4,0,,diverged", "1,8,0.8,0,nan,done",
+        "2,8,0.1,0,,failed", "2,8,0.4,0,,diverged", "2,8,0.8,0,,diverged",
+    )  # fmt: skip
+    runs = read_runs(path)
+    assert list(zip(runs.depth, runs.diverged, strict=True)) == [(1, False), (2, True)]
+    assert (
+        "shapes trained at several learning rates: the best of each, by the mean over its seeds; 4 runs at other rates "
+        "left out, of which 3 diverged"
+    ) in runs.notes
+    assert any(note.startswith("1 runs diverged") for note in runs.notes), "those that are left out are not fitted"
+
+
+def test_of_rates_that_all_lost_a_seed_the_one_that_lost_fewest_is_the_best(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,lr,seed,loss",
+        "1,8,0.2,0,nan", "1,8,0.2,1,nan", "1,8,0.1,0,2.3", "1,8,0.1,1,nan", "1,8,0.3,0,2.2", "1,8,0.3,1,nan",
+    )  # fmt: skip
+    runs = read_runs(path)
+    assert runs.loss[~runs.diverged].tolist() == [2.2]
+    assert len(runs) == 2
+
+
+def test_rows_that_repeat_are_said_and_that_errors_do_not_shrink(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("depth,width,loss\n2,64,1.5\n2,64,1.5\n2,64,1.4\n")
-    assert any("1 rows repeat another row exactly" in note for note in read_runs(path).notes)
+    note = next(note for note in read_runs(path).notes if "1 rows repeat another row exactly" in note)
+    assert "do not shrink" in note
+    once = simulate(TransitionLaw(name="truth", a=3.2, b=0.25), depths=(1, 2, 4), sizes=np.geomspace(1e4, 1e6, 6))
+    twice = once.select(np.tile(np.arange(len(once)), 2))
+    errors = [fit_transition(runs, bootstrap=0).standard_errors["b"] for runs in (once, twice)]
+    assert errors[0] == pytest.approx(errors[1])
 
 
 def test_where_cuts_learning_curves_at_one_length(tmp_path: Path) -> None:
@@ -130,6 +162,111 @@ def test_where_cuts_learning_curves_at_one_length(tmp_path: Path) -> None:
         read_runs(path, where={"tokens": 5000})
     with pytest.raises(DeepwideError, match="did you mean 'tokens'"):
         read_runs(path, where={"token": 5000})
+
+
+def test_where_keeps_one_checkpoint_of_a_run_and_every_repeat(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,tokens,loss", "1,8,1990,2.0", "1,8,2010,1.9", "2,8,2000,1.6", "2,8,2000,1.5"
+    )
+    assert sorted(read_runs(path, where={"tokens": 2000}).loss) == [1.5, 1.6, 2.0]
+
+
+def test_where_keeps_every_row_of_a_loss(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss", "1,8,2.0", "1,8,1.99", "1,8,1.9")
+    assert sorted(read_runs(path, where={"loss": 2.0}).loss) == [1.99, 2.0]
+
+
+def test_where_keeps_every_row_of_a_width(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,tokens,train_flops,loss",
+        "1,100,1000,10,2.0", "1,100,2000,20,1.8", "1,101,3000,30,1.7", "1,102,3000,30,1.6", "1,,3000,30,1.5",
+    )  # fmt: skip
+    assert sorted(read_runs(path, where={"width": 100}).loss) == [1.7, 1.8, 2.0]
+    assert sorted(read_runs(path, where={"depth": 1}).loss) == [1.5, 1.6, 1.7, 1.8, 2.0]
+    assert sorted(read_runs(path, where={"width": 100, "train_flops": 20}).loss) == [1.8]
+    with pytest.raises(DeepwideError, match="within 1% of inf"):
+        read_runs(path, where={"width": np.inf})
+
+
+@pytest.mark.parametrize(
+    ("sign", "kept", "note"),
+    [
+        ("<", [1], "3 rows with depth of 2 or more, or none: left out as asked"),
+        ("<=", [1, 2], "2 rows with depth above 2, or none: left out as asked"),
+        (">", [4], "3 rows with depth of 2 or less, or none: left out as asked"),
+        (">=", [2, 4], "2 rows with depth below 2, or none: left out as asked"),
+    ],
+)
+def test_limits_are_strict_or_not_as_written(tmp_path: Path, sign: str, kept: list[int], note: str) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,block_params,loss", "1,100,2.0", "2,100,1.9", "4,100,1.8", ",100,1.7")
+    runs = read_runs(path, limits=[("depth", sign, 2)])
+    assert list(runs.depth) == kept
+    assert runs.notes == (note,)
+    every = read_runs(path, limits=[("block_params", "<=", 100)])
+    assert (len(every), every.notes) == (4, ()), "nothing was left out, so nothing is said"
+    with pytest.raises(DeepwideError, match="it must be one of <, <=, >, >="):
+        read_runs(path, limits=[("depth", "==", 2)])
+
+
+@pytest.mark.parametrize("word", ["done", "FINISHED", " Completed ", "complete", "success", "Succeeded", "OK", ""])
+def test_usual_words_for_a_run_that_finished(tmp_path: Path, word: str) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,loss,status", f"1,8,2.0,{word}", f"1,9,nan,{word}", f"1,10,inf,{word}"
+    )
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True, True]
+    assert "2 runs diverged" in runs.notes[0]
+
+
+@pytest.mark.parametrize("word", ["diverged", "Diverged", "NaN", "exploded"])
+def test_usual_words_for_a_run_that_diverged(tmp_path: Path, word: str) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", "1,8,2.0,done", f"1,9,,{word}", f"1,10,9.0,{word}")
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True, True]
+    assert np.isnan(runs.loss[1:]).all()
+
+
+def test_a_status_nobody_knows_is_named_and_counted(tmp_path: Path) -> None:
+    lines = ("1,9,2.0,Preempted", "1,10,1.9,preempted", "1,11,1.8,queued", "1,12,1.8,crashed")
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", "1,8,2.0,done", *lines)
+    runs = read_runs(path)
+    assert len(runs) == 1
+    assert any("3 runs have a status that is not known ('preempted' 2, 'queued' 1)" in note for note in runs.notes)
+    assert any("1 runs failed" in note for note in runs.notes)
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", *lines)
+    with pytest.raises(DeepwideError, match=r"no run that is over: 1 runs failed.*\('preempted' 2, 'queued' 1\)"):
+        read_runs(path)
+
+
+def test_what_pandas_writes_for_a_blank_is_blank(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"depth": 1, "loss": 2.0, "status": NaN, "width": NaN}, {"depth": 1, "loss": NaN, "width": 8}]')
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True]
+    assert np.isnan(runs.width[0])
+    path = write_csv(tmp_path / "t.csv", "depth,lr,seed,loss", "1,nan,0,2.0", "1,nan,1,1.9")
+    assert len(read_runs(path)) == 2, "two seeds at an unknown rate are not two rates"
+
+
+def test_seeds_that_do_not_link_the_shapes_are_repeats() -> None:
+    law = TransitionLaw(name="truth", a=3.2, b=0.25)
+    runs = simulate(law, depths=(1, 2, 4), sizes=np.geomspace(1e4, 1e6, 6), seeds=2)
+    shapes = {"depth": runs.depth, "width": runs.width, "block_params": runs.block_params, "loss": runs.loss}
+    each_its_own = Runs.of(**shapes, seed=np.arange(len(runs)))
+    each_depth_its_own = Runs.of(**shapes, seed=10 * runs.depth + runs.seed)
+    without = fit_transition(Runs.of(**shapes), bootstrap=0)
+    for unlinked in (each_its_own, each_depth_its_own):
+        assert any("seeds do not link all shapes" in note for note in unlinked.notes)
+        assert fit_transition(unlinked, bootstrap=0).values == without.values
+    chain = Runs.of(depth=[1, 2, 2, 4, 4], width=[8] * 5, loss=[2.0] * 5, seed=[0, 0, 1, 1, 2])
+    assert chain.seed.tolist() == [0, 0, 1, 1, 2], "1 shares a seed with 2, which shares one with 4"
+
+
+def test_tokens_that_are_partly_blank_are_refused_where_the_others_differ() -> None:
+    shapes = {"depth": [1, 2, 4], "width": [8, 8, 8], "loss": [2.0, 1.9, 1.8]}
+    with pytest.raises(DeepwideError, match="1 runs have no tokens, and the others 2e"):
+        Runs.of(**shapes, tokens=[np.nan, 2e6, 2.001e6])
+    assert len(Runs.of(**shapes, tokens=[np.nan, 2e6, 2e6])) == 3
 
 
 def test_embedding_rows_turn_totals_into_blocks(tmp_path: Path) -> None:
@@ -154,6 +291,16 @@ def test_flops_and_totals_give_tokens() -> None:
         ("depth,width,loss", "0,8,1.0", "depth is 0"),
         ("depth,width,loss", "1,8,-1.0", "loss is -1"),
         ("depth,width,loss", "1,-8,1.0", "width is -8"),
+        ("depth,width,loss", "1,8,-inf", "loss is -inf"),
+        ("depth,width,loss", "1,8,−1.0", "'−1.0' is not a number"),
+        ("depth,width,loss", '1,"1,024",2.0', "'1,024' is not a number: write 12345.6, without separators"),
+        ("depth,width,loss", "1,1,024,2.0", "row 1 has 4 values for 3 columns: is there a separator inside"),
+        ("depth,width,foo", "1,8,2.0,9,9", "row 1 has 5 values for 3 columns"),
+        ("depth,loss,width,loss", "1,2.0,8,2.0", "2 columns called 'loss'"),
+        ("depth,width,loss", "1,1e200,1.0", "block_params is inf"),
+        ("total_params,train_flops,loss", "0,1e9,1.0", "total_params is 0"),
+        ("depth,width,loss,seed", "1,8,1.0,0.5", "seed is 0.5; it must be a whole number"),
+        ("depth,width,loss,seed", "1,8,1.0,1e300", r"seed is 1e\+300; it must be a whole number"),
         ("depth,width,loss,seed", "1,8,1.0,", "some runs have a seed and some have none|has no"),
         ("depth,width,loss,status", "1,8,1.0,failed", "no run that is over"),
     ],
@@ -165,12 +312,31 @@ def test_bad_tables_get_a_sentence(tmp_path: Path, header: str, line: str, compl
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"depth,loss\n", b"{}", b"[1]\n", b'{"loss": 1}\n{"loss'])
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".txt"])
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet", ".txt"])
 def test_files_that_are_no_tables_get_a_sentence(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"t{suffix}"
     path.write_bytes(content)
     with pytest.raises(DeepwideError):
         read_runs(path)
+
+
+@pytest.mark.parametrize("text", ['[{"loss": %s}]' % ("9" * 5000), "[" * 100_000, '{"loss": {"0": 1.0}}', "3"])
+def test_json_that_is_no_list_of_objects_gets_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(DeepwideError, match=r"t\.json (cannot be read as a table|must have one object a run)"):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", ", "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, separator: str, end: str) -> None:
+    lines = ["", "depth,width,loss", "1,8,2.0", "", ",,", "2,8,1.9,", ""]
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + end.join(lines).replace(",", separator).encode())
+    runs = read_runs(path)
+    assert list(runs.loss) == [2.0, 1.9]
+    assert not any("have no loss" in note for note in runs.notes), "blank lines are no runs"
 
 
 def test_a_missing_path_and_an_empty_folder_get_a_sentence(tmp_path: Path) -> None:

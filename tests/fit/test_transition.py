@@ -384,3 +384,81 @@ def test_noise_that_cannot_be_told_or_named_gets_a_sentence() -> None:
         fit_transition(sweep(), noise="loud")  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="noise of depth 8 is not given"):
         sweep(noise={1: 0.1, 2: 0.1, 4: 0.1})
+
+
+def curved(gap: str, noise: float = 0.0005) -> Runs:
+    """2 and 4 layers whose gap δ in ln loss, over ln size from −3 to 3, is the given function of x."""
+    x = np.tile(np.linspace(-3, 3, 9), 2)
+    depth = np.repeat([2, 4], 9)
+    delta = eval(gap, {"x": x})
+    loss = np.exp(1 - 0.1 * x + np.where(depth == 2, delta, 0.0) + np.random.default_rng(3).normal(0, noise, 18))
+    return Runs.of(depth=depth, block_params=1e5 * np.exp(x), loss=loss)
+
+
+def test_the_reverse_of_two_regimes_is_called_so() -> None:
+    fit = fit_transition(curved("-0.01 * x"), bootstrap=0)
+    (pair,) = fit.pairs
+    assert (pair.status, pair.size, pair.verdict) == ("none", None, "not seen")
+    assert "the deeper wins up to" in pair.words
+    assert "the reverse" in pair.words
+    assert fit.verdict()[0] == "not seen"
+    assert "at all sizes" not in fit.verdict()[1]
+
+
+def test_a_deeper_that_wins_in_the_middle_only_is_no_regime() -> None:
+    fit = fit_transition(curved("0.02 - 0.01 * x**2"), bootstrap=0)
+    (pair,) = fit.pairs
+    assert pair.until == pytest.approx(1e5 * math.exp(math.sqrt(2)), rel=0.1)
+    assert "only" in pair.words
+    assert "again at" in pair.words
+    assert pair.verdict == "undecided"
+
+
+def test_depths_that_make_no_difference_get_no_crossing() -> None:
+    """Equal curves cross at random; only if they can be told apart is that a crossing."""
+    fits = []
+    for seed in range(100, 130):
+        x = np.tile(np.linspace(-3, 3, 9), 2)
+        loss = np.exp(1 - 0.1 * x + np.random.default_rng(seed).normal(0, 0.002, 18))
+        runs = Runs.of(depth=np.repeat([2, 4], 9), block_params=1e5 * np.exp(x), loss=loss)
+        fits.append(fit_transition(runs, bootstrap=0))
+    assert sum(fit.pairs[0].size is not None for fit in fits) <= 4
+    assert all(fit.pairs[0].verdict != "seen" for fit in fits)
+    same = fit_transition(curved("0 * x", noise=0.0), bootstrap=0)
+    assert "the same at every size" in same.pairs[0].words
+
+
+def test_a_crossing_that_one_cell_makes_is_warned_of_without_a_law_too() -> None:
+    runs = curved("-0.02 + 0 * x")
+    loss = runs.loss.copy()
+    loss[-1] *= 0.92
+    runs = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=loss)
+    fit = fit_transition(runs, bootstrap=0)
+    assert fit.law() is None
+    assert any("the crossing of 2 and 4 layers hangs on one cell: without depth 4" in each for each in fit.warnings)
+    calm = fit_transition(curved("0.02 * x"), bootstrap=0)
+    assert not any("hangs" in each or "moves" in each for each in calm.warnings)
+
+
+def test_the_summary_says_where_more_layers_pay_and_what_embeddings_are(fitted: TransitionFit) -> None:
+    text = fitted.summary()
+    size = fitted.transition(4)
+    assert "N_transition" in text
+    assert f"{round(size.value / 1000)}K" in text.replace(".0K", "K") or "for 4" in text
+    assert "between seeds" in text
+    assert fitted.seed_noise == pytest.approx(0.002, rel=0.3)
+    assert fitted.pairs[1].resampled is not None
+    low, high = fitted.pairs[1].resampled
+    assert low < (fitted.pairs[1].size or 0) < high
+
+
+def test_curves_that_miss_more_than_seeds_explain_are_warned_of() -> None:
+    fit = fit_transition(sweep(noise=0.00002, seed_effect=0.0), bootstrap=0)
+    assert any("a parabola does not fit" in warning for warning in fit.warnings)
+    assert not any("a parabola does not fit" in warning for warning in fit_transition(sweep(), bootstrap=0).warnings)
+
+
+@pytest.mark.parametrize("place", [(0, 1e5), (2, -1.0), (2, math.nan), (2, [1e4, 1e5])])
+def test_only_a_size_can_be_predicted(fitted: TransitionFit, place: tuple[int, float]) -> None:
+    with pytest.raises(DeepwideError):
+        fitted.predict(*place)

@@ -56,6 +56,22 @@ def test_the_cost_of_a_depth_is_the_laws_own_bowl() -> None:
     assert depth_cost(30 * best, best, 1e5, LAW) is None
 
 
+def test_what_another_depth_costs_is_as_unsure_as_where_the_best_one_is() -> None:
+    """The law's depth may be off by its own error: half as deep then costs more, or less."""
+    best = LAW.depth(1e5).at()
+    unsure = LAW.model_copy(update={"covariance": ((0.04, 0.0), (0.0, 0.0))})
+    there = unsure.depth(1e5).at()
+    half, sure = (depth_cost(best.value / 2, best.value, 1e5, law) for law in (unsure, LAW))
+    assert half is not None
+    assert sure is not None
+    moved = math.log((there.high or 0) / (there.low or 1)) / 2
+    curve, steep = LAW.bowl.curvature, 1.96 * LAW.bowl.error  # type: ignore[union-attr]
+    x = math.log(2)
+    expected = math.hypot(steep * x**2, 2 * curve * x * moved)
+    assert math.log1p((half.high or 0) / 100) - math.log1p(half.value / 100) == pytest.approx(expected, rel=0.01)
+    assert (half.high or 0) - (half.low or 0) > (sure.high or 0) - (sure.low or 0)
+
+
 def test_it_is_said_when_the_bowl_is_left() -> None:
     best = float(LAW.depth(1e5).value[0])
     assert outside_the_data(best, 1e5, LAW) is None

@@ -1,6 +1,5 @@
 """`deepwide fit`: from runs to a law."""
 
-import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +18,7 @@ PICTURES = ("curves", "map", "residuals", "resamples")
 
 @app.command(epilog="Example: deepwide fit runs/depth-width-cpu --law law.json --plot curves.svg")
 def fit(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or tables: .csv, .jsonl, .parquet.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or tables: .csv, .jsonl, .json, .parquet.")],
     kind: Annotated[
         str,
         typer.Option(help="transition (crossings of depths), ridge (best depth at a size) or surface (loss in all)."),
@@ -28,7 +27,7 @@ def fit(
         list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option(help="Choose rows: tokens=100B (within 1%), 'loss<4.5', 'depth>2'. Repeat.")
+        list[str] | None, typer.Option(help="Choose rows: tokens=100B (within 1%), 'loss<4.5', 'depth>=2'. Repeat.")
     ] = None,
     embedding_rows: Annotated[
         str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
@@ -61,6 +60,9 @@ def fit(
             help="surface: resample cells, or shapes (rows that are checkpoints of one run).", show_default="cell"
         ),
     ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="surface: of the Huber loss, in ln loss.", show_default="0.001")
+    ] = None,
     noise: Annotated[
         str | None,
         typer.Option(help="transition, ridge: the same for all runs, or each depth's own.", show_default="same"),
@@ -76,7 +78,7 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a law to runs: where deeper starts to win, the best depth, or the loss; with errors and warnings."""
-    from deepwide.figures import check_suffix, save_chart
+    from deepwide.figures import check_suffix
     from deepwide.fit import fit_ridge, fit_surface, fit_transition
     from deepwide.laws import save_law
     from deepwide.quantities import show_count
@@ -97,7 +99,7 @@ def fit(
         raise DeepwideError("--noise belongs to --kind transition and ridge; a surface resamples its runs.")
     _belongs(kind, "transition", pair=pair, slope=slope is not None)
     _belongs(kind, "ridge", base=base, embeddings=embeddings, drift=drift)
-    _belongs(kind, "surface", terms=terms, unit=unit)
+    _belongs(kind, "surface", terms=terms, unit=unit, delta=delta is not None)
     if plot:
         check_suffix(plot)
     elif picture:
@@ -113,16 +115,17 @@ def fit(
     elif kind == "ridge":
         made = fit_ridge(table, base=base or "levine", embeddings=embeddings, drift=drift, **scatter, **common)
     else:
-        made = fit_surface(table, terms=terms or "tokens", unit=unit or "cell", **common)  # type: ignore[arg-type]
+        huber = {} if delta is None else {"delta": delta}
+        made = fit_surface(table, terms=terms or "tokens", unit=unit or "cell", **huber, **common)  # type: ignore[arg-type]
     found = made.law()
     if law is not None and found is not None:
         save_law(found, law)
     if out is not None:
         made.save(out)
     if plot is not None:
-        from deepwide.figures.fitted import PICTURES as DRAW
+        from deepwide.figures.fitted import draw_fit
 
-        save_chart(DRAW[chosen](made), plot)
+        draw_fit(made, plot, chosen)
     if json:
         skipped = {"resamples", "residuals"}
         print_json(
@@ -172,21 +175,22 @@ def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, e
     from deepwide.quantities import parse_count
 
     nearest: dict[str, float] = {}
-    between: dict[str, tuple[float, float]] = {}
+    limits: list[tuple[str, str, float]] = []
     for text in where or []:
         match = re.fullmatch(r"\s*(\w+)\s*(<=?|>=?|=)\s*([^\s=]+)\s*", text)
         if not match:
             raise DeepwideError(f"--where '{text[:60]}' chooses nothing: write tokens=100B, 'loss<4.5' or 'depth>2'.")
         name, how, written = match.groups()
         value = _number(written)
-        low, high = between.get(name, (-math.inf, math.inf))
-        if how == "=":
-            nearest[name] = value
+        if how != "=":
+            limits.append((name, how, value))
+        elif name in nearest:
+            raise DeepwideError(f"--where {name}= was given twice: one value, or limits such as '{name}<=4.5'.")
         else:
-            between[name] = (low, value) if how[0] == "<" else (value, high)
+            nearest[name] = value
     rows = float(parse_count(embedding_rows)) if embedding_rows else None
     columns = _pairs(column, "--column", "loss=val_loss")
-    return read_runs(runs, columns, where=nearest, between=between, embedding_rows=rows)
+    return read_runs(runs, columns, where=nearest, limits=limits, embedding_rows=rows)
 
 
 def _number(written: str) -> float:

@@ -1,5 +1,6 @@
 """The depth–width map: laws as curves, the chosen one with its band, models and plans as points."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,25 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepwide.figures.labels import Spot, corners, label_layers
 from deepwide.laws import Law, find_law, published_laws
 from deepwide.quantities import show_count
 from deepwide.shape import Shape
 
 Floats = NDArray[np.float64]
-SIZES = (1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
+SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
 COLOURS = {
     "too deep": "#c0392b",
     "within": "#1e8449",
     "too shallow": "#2471a3",
     "plan": "#1c1c1c",
     "other depths": "#b9770e",
-    "best of its size": "#1c1c1c",
+    "best within √2 of its size": "#1c1c1c",
     "run": "#d5a55b",
     "public": "#8e8e8e",
 }
 LAW_COLOURS = {"levine": "#d35400", "gemstones": "#7d3c98", "nanochat": "#117a65", "depth-delusion": "#b7950b"}
 OWN_LAW_COLOUR = "#1a5276"
 MOST_LABELS = 30
+WIDTH, HEIGHT = 640, 420
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Point:
         """A point at a shape."""
         return cls(name, shape.depth, shape.width, shape.block_params, kind, detail)
 
+    def map_width(self, layer_matrices: float = 12) -> float:
+        """The width at which this many block parameters stand on the map."""
+        return math.sqrt(self.block_params / (layer_matrices * self.depth))
+
 
 def depth_width_map(
     points: Sequence[Point], law: str | Law | None = None, title: str = "", layer_matrices: float = 12
@@ -56,7 +63,7 @@ def depth_width_map(
     import altair as alt
 
     chosen = find_law(law)
-    widths = [_x(point, layer_matrices) for point in points] or [768]
+    widths = [point.map_width(layer_matrices) for point in points] or [768]
     depths = [point.depth for point in points] or [12]
     x_low, x_high = min(widths) / 2.2, max(widths) * 2.2
     x_low, x_high = min(x_low, x_high / 8), max(x_high, x_low * 8)
@@ -64,15 +71,15 @@ def depth_width_map(
     y_low, y_high = 0.0, max(1.3 * max(depths), min(law_high, 2.5 * max(depths)), 12)  # a law must not dwarf the points
 
     x = alt.X("width:Q", title="width (of the same N)", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
-              axis=alt.Axis(grid=False, format="~s", labelOverlap=True, values=_ticks(x_low, x_high)))  # fmt: skip
+              axis=alt.Axis(grid=False, format=",d", labelOverlap=True, values=ticks(x_low, x_high)))  # fmt: skip
     y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
               axis=alt.Axis(grid=False))  # fmt: skip
     layers = []
     band = _band(chosen, x_low, x_high, layer_matrices)
     if band:
         layers.append(
-            alt.Chart(_data(band)).mark_area(opacity=0.25, color="#e59866", clip=True)
-            .encode(x=x, y=alt.Y("low:Q", title="depth (layers)"), y2="high:Q")
+            alt.Chart(_data(band)).mark_line(fill="#e59866", fillOpacity=0.25, strokeWidth=0, clip=True)
+            .encode(x=x, y=y, order="order:Q")
         )  # fmt: skip
     sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices)
     layers.append(
@@ -102,17 +109,14 @@ def depth_width_map(
         tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "shape", "blocks", "detail")],
     )  # fmt: skip
     layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
-    for below, dy in ((False, -5), (True, 9)) if len(rows) <= MOST_LABELS else ():
-        label = dots.transform_filter(alt.datum.below == below)
-        layers.append(
-            label.mark_text(align="left", dx=7, dy=dy, fontSize=10).encode(text="name:N", tooltip=alt.value(None))
-        )
+    if sum(bool(row["name"]) for row in rows) <= MOST_LABELS:
+        layers += label_layers(dots, "name", fontSize=10)
     return (
         alt.layer(*layers)
         .resolve_scale(color="independent")
         .properties(
-            width=640,
-            height=420,
+            width=WIDTH,
+            height=HEIGHT,
             background="white",
             title=alt.TitleParams(
                 title or f"Depth and width by the {chosen.name} law",
@@ -131,37 +135,31 @@ def _data(rows: list[dict[str, Any]]) -> Any:
     return alt.InlineData(values=rows)
 
 
-def _x(point: Point, matrices: float) -> float:
-    return float(np.sqrt(point.block_params / (matrices * point.depth)))
-
-
 def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
-    """The points as data; where two lie close together the second is labelled below."""
-    rows: list[dict[str, Any]] = []
-    for point in points:
-        width = _x(point, matrices)
-        x, y = np.log(width / x_low) / np.log(x_high / x_low), point.depth / y_high
-        close = any(abs(x - row["x"]) < 0.13 and abs(y - row["y"]) < 0.03 and not row["below"] for row in rows)
-        rows.append(
-            {
-                "name": point.name,
-                "depth": point.depth,
-                "width": width,
-                "shape": f"{point.depth} × {point.width:,}",
-                "kind": point.kind,
-                "blocks": show_count(point.block_params),
-                "detail": point.detail,
-                "below": close,
-                "x": float(x),
-                "y": float(y),
-            }
-        )
-    return rows
+    """The points as data, with the corner that each one's label stands at."""
+    widths = [point.map_width(matrices) for point in points]
+    spots = [
+        Spot(WIDTH * np.log(w / x_low) / np.log(x_high / x_low), HEIGHT * (1 - point.depth / y_high), point.name)
+        for point, w in zip(points, widths, strict=True)
+    ]
+    return [
+        {
+            "name": point.name,
+            "depth": point.depth,
+            "width": width,
+            "shape": f"{point.depth} × {point.width:,}",
+            "kind": point.kind,
+            "blocks": show_count(point.block_params),
+            "detail": point.detail,
+            "corner": corner,
+        }
+        for point, width, corner in zip(points, widths, corners(spots, WIDTH, HEIGHT), strict=True)
+    ]
 
 
 def _along(law: Law, which: int, x_low: float, x_high: float, matrices: float) -> tuple[Floats, Floats]:
     """A law's curve (0) or the limits of its band (1, 2) as widths and depths, on the way of growing size."""
-    N = np.logspace(3, 18, 1500)
+    N = np.logspace(1, 18, 1700)
     L = law.depth(N)[which]
     with np.errstate(invalid="ignore", divide="ignore"):
         d = np.sqrt(N / (matrices * L))
@@ -175,13 +173,15 @@ def _law_depth_at(law: Law, width: float, matrices: float) -> float:
 
 
 def _band(law: Law, x_low: float, x_high: float, matrices: float) -> list[dict[str, float]]:
-    grid = np.geomspace(x_low, x_high, 120)
-    low, high = (_along(law, which, x_low, x_high, matrices) for which in (1, 2))
-    if not (len(low[0]) and len(high[0])):
-        return []
+    """The band's outline, up its lower limit and back down the upper: at each size the depths between, at equal N."""
+    N = np.logspace(1, 18, 800)
+    _, low, high = (np.clip(L, 1, 1e5) for L in law.depth(N))
+    keep = (np.sqrt(N / (matrices * low)) > x_low / 1.5) & (np.sqrt(N / (matrices * high)) < x_high * 1.5)
+    N, L = (np.concatenate([up[keep], down[keep][::-1]]) for up, down in ((N, N), (low, high)))
+    widths = np.sqrt(N / (matrices * L))
     return [
-        {"width": float(w), "low": float(a), "high": float(b)}
-        for w, a, b in zip(grid, np.interp(grid, *low), np.interp(grid, *high), strict=True)
+        {"width": float(w), "depth": float(depth), "order": i}
+        for i, (w, depth) in enumerate(zip(widths, L, strict=True))
     ]
 
 
@@ -217,9 +217,12 @@ def _sizes(
         points = list(zip(d[inside].tolist(), L[inside].tolist(), strict=True))
         lines += [{"size": show_count(size), "width": width, "depth": depth} for width, depth in points]
         if len(points) > 10:
-            labels.append({"size": show_count(size), "width": points[0][0], "depth": min(points[0][1], 0.985 * y_high)})
+            labels.append({"size": show_count(size), "width": points[0][0], "depth": min(points[0][1], 0.96 * y_high)})
     return lines, labels
 
 
-def _ticks(low: float, high: float) -> list[int]:
-    return [tick for power in range(1, 8) for tick in (10**power, 2 * 10**power, 5 * 10**power) if low <= tick <= high]
+def ticks(low: float, high: float) -> list[int]:
+    """Round numbers for a logarithmic axis, the fewer of a decade the more decades there are."""
+    decades = np.log10(high / low)
+    steps = (1, 2, 5) if decades < 3 else (1, 3) if decades < 5 else (1,)
+    return [step * 10**power for power in range(16) for step in steps if low <= step * 10**power <= high]

@@ -59,6 +59,23 @@ class Curves(BaseModel):
         dofs = np.array([[max(self.dofs[self.depths.index(depth)], 1e-3)] for depth in depths])
         return np.asarray(parts.sum(axis=0) ** 2 / (parts**2 / dofs).sum(axis=0))
 
+    def alike(self, shallow: int, deep: int) -> float:
+        """How likely curves as different as these are if the two depths have one and the same (an F test)."""
+        from scipy.special import fdtrc
+
+        D = np.zeros((3, len(self.theta)))
+        for depth, sign in ((shallow, 1.0), (deep, -1.0)):
+            i = 3 * self.depths.index(depth)
+            D[:, i : i + 3] = sign * np.eye(3)
+        gap, C = D @ np.array(self.theta), D @ np.array(self.covariance) @ D.T
+        told = int(np.linalg.matrix_rank(C, hermitian=True))  # 2 where they share their bend
+        dof = (
+            min((self.dofs[self.depths.index(depth)] for depth in (shallow, deep)), default=0)
+            if self.dofs
+            else self.dof
+        )
+        return float(fdtrc(told, max(dof, 1e-3), gap @ np.linalg.pinv(C, hermitian=True) @ gap / max(told, 1)))
+
     def loss(self, depth: int, size: ArrayLike) -> list[Interval]:
         """The curve with its 95% band."""
         g = self.gradient(depth, size)

@@ -57,6 +57,7 @@ class Fit(BaseModel):
     resamples: tuple[tuple[float, ...], ...] = ()  # one row a resample
     residuals: tuple[Residual, ...] = ()
     noise: float  # standard deviation of ln loss about the fit
+    seed_noise: float | None = None  # of it, what differs between seeds of one shape; None where none was repeated
     noise_by_depth: dict[int, float] | None = None  # where every depth was given its own
     params_range: tuple[float, float]
     depth_range: tuple[float, float] | None = None
@@ -128,14 +129,22 @@ class Fit(BaseModel):
         """The fit as text: what it says, its parameters with errors, what to beware of."""
         lines = [*self.headline(), ""]
         width = max((len(n) for n in self.names), default=4)
-        lines.append(f"{'':{width}}  {'estimate':>11} {'std. error':>11} {'95% likelihood':>25} {'95% bootstrap':>25}")
+        if self.names:
+            lines.append(
+                f"{'':{width}}  {'estimate':>11} {'std. error':>11} {'95% likelihood':>25} {'95% bootstrap':>25}"
+            )
         for name in self.names:
-            error = self.standard_errors[name]
+            error = f"{self.standard_errors[name]:.3g}" if self.dof else "–"
             ranges = [_range(self.interval(name, how)) for how in ("likelihood", "bootstrap")]
-            lines.append(f"{name:{width}}  {self[name]:>11.5g} {error:>11.3g} {ranges[0]:>25} {ranges[1]:>25}")
+            lines.append(f"{name:{width}}  {self[name]:>11.5g} {error:>11} {ranges[0]:>25} {ranges[1]:>25}")
         count = f"{self.runs} runs" + (f", {self.diverged} of them diverged" if self.diverged else "")
         noise = each_noise(self.noise_by_depth) if self.noise_by_depth else f"{100 * self.noise:.2g}% of loss"
-        lines += ["", f"{count}; noise {noise}; {len(self.resamples)} resamples"]
+        if self.seed_noise is not None:
+            noise += f" ({100 * self.seed_noise:.2g}% between seeds)"
+        lines += [*([""] if self.names else []), f"{count}; noise {noise}; {len(self.resamples)} resamples"]
+        if self.embedding_share is not None:
+            low, high = self.embedding_share
+            lines.append(f"Embeddings are {100 * low:.2g} to {100 * high:.2g}% of the parameters.")
         lines += [f"Warning: {each}" for each in self.warnings]
         lines += [f"Note: {each}" for each in self.notes]
         return "\n".join(lines)
@@ -169,6 +178,19 @@ def each_noise(noises: dict[int, float]) -> str:
     """The noise of each depth, in words."""
     shares = ", ".join(f"{100 * noise:.2g}" for noise in noises.values())
     return f"{shares}% of loss at {joined([str(depth) for depth in noises])} layers"
+
+
+def check_positive(**numbers: float | None) -> None:
+    """Refuse what is no size: a list, a number that is not above 0."""
+    for name, value in numbers.items():
+        if value is None:
+            continue
+        if np.ndim(value):
+            raise DeepwideError(
+                f"predict takes one {name} at a time: loop over them, or use fit.curves.loss for sizes."
+            )
+        if not (value > 0 and math.isfinite(value)):
+            raise DeepwideError(f"{name} must be above 0, not {value:g}.")
 
 
 def t95(dof: float) -> float:

@@ -54,11 +54,21 @@ class Regression:
         return np.asarray(np.bincount(self.cells, _hat(self.X * self.root[:, None]))[self.cells])
 
     @property
+    def between_seeds(self) -> float | None:
+        """The noise that repeating a cell shows; None where none was. Above it, the model misses the cells' means."""
+        kept = ~self.censored
+        cells = np.unique(self.cells[kept], return_inverse=True)[1]
+        count = np.bincount(cells)
+        repeats = len(cells) - len(count)
+        off = self.residuals[kept] - (np.bincount(cells, self.residuals[kept]) / count)[cells]
+        return float((off @ off / repeats) ** 0.5) if repeats else None
+
+    @property
     def unequal(self) -> float:
         """How likely the groups' noises differ so by chance (Bartlett 1937); 1 where fewer than two can be told."""
         from scipy.special import chdtrc
 
-        told = (self.dofs >= 1) & (self.noises > 0)  # 0: no noise at all, in made-up data
+        told = (self.dofs >= 1) & (self.noises > 1e-9)  # less is rounding, in made-up data
         f, s2 = self.dofs[told], self.noises[told] ** 2
         if len(f) < 2:
             return 1.0

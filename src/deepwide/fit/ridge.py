@@ -14,7 +14,7 @@ import numpy as np
 
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
-from deepwide.fit.fit import Fit, check_noise, residual_table, rows, share_range, t95, told_noise
+from deepwide.fit.fit import Fit, check_noise, check_positive, residual_table, rows, share_range, t95, told_noise
 from deepwide.fit.regression import Noise, Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
@@ -114,18 +114,22 @@ class RidgeFit(Fit):
         return Interval(values[0], values[1], values[2])
 
     def predict(self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None) -> float:
-        """The regression's loss."""
+        """The regression's loss at a number of block parameters; a fit by the total, or with embeddings, needs both."""
+        check_positive(depth=depth, params=params, tokens=tokens, total=total)
+        if total is None and (self.counting == "total" or "embeddings" in self.names):
+            raise DeepwideError("this fit knows embeddings: give the total number of parameters too.")
         x = np.log(depth / _base_depth(self.base, np.array([params])))
-        s = np.log([params / self.centre])
+        size = params if self.counting == "block" or total is None else total
+        s = np.log([size / self.centre])
         t = None if self.centre_tokens is None else np.log([(tokens or self.centre_tokens) / self.centre_tokens])
-        if "embeddings" in self.names and total is None:
-            raise DeepwideError("this fit has a term for embeddings: give the total number of parameters too.")
         e = np.log([total / params]) if total is not None and "embeddings" in self.names else None
         columns = _columns(s, x, t, e, "drift" in self.names, "tokens2" in self.names)
         return math.exp(sum(self[name] * float(column[0]) for name, column in columns.items()))
 
     def headline(self) -> list[str]:
         """Where the bowl is and what missing it costs."""
+        if not self.dof:
+            return [f"No bowl can be shown: there are {len(self.names)} parameters and no more shapes than that."]
         if self.minimum is None:
             return [
                 "No bowl: at equal size these runs do not show a best depth "
@@ -212,6 +216,7 @@ def fit_ridge(
         resamples=rows(draws),
         residuals=residual_table(runs, counting, made.y, made.fitted, made.residuals, made.leverage),
         noise=0.0 if math.isnan(made.noise) else made.noise,
+        seed_noise=made.between_seeds,
         noise_by_depth=by_depth if noise == "depth" else None,
         params_range=(float(size.min()), float(size.max())),
         depth_range=(float(runs.depth.min()), float(runs.depth.max())),
@@ -269,7 +274,7 @@ def _others(
     """Refit with each term that was left out; those that are significant at 95%."""
     if minimum is None or made.dof < 4:
         return ()
-    candidates = {"drift": s * x, "skew": x**3}
+    candidates = {"drift": s * x, "skew": x**3} | ({"bend": s**2 * x} if "drift" in columns else {})
     share = np.log(runs.total_params / runs.block_params)
     if not np.isnan(share).any() and float(np.ptp(share)) > 0.05:
         candidates["embeddings"] = share
@@ -301,6 +306,7 @@ def _others(
 def _told(others: tuple[Other, ...], base: TransitionLaw | None, size: Floats) -> list[str]:
     words = {
         "drift": "the best depth moves against the base law with size: use --drift",
+        "bend": "the best depth is not a power of the size (times the base law's)",
         "skew": "the bowl is steeper on one side, which this model leaves out",
         "embeddings": "the embeddings' share matters: use --embeddings",
     }
@@ -322,22 +328,27 @@ def _warnings(
         said.append(f"only {made.dof} cells more than parameters: errors mean little; train more shapes")
     if minimum is not None and not x_range[0] <= math.log(minimum.value) <= x_range[1]:
         said.append("the minimum lies outside the depths trained")
-    if minimum is None or not made.dof:
+    if not made.dof:
         return said
     i1, i2 = names.index("b1"), names.index("b2")
     for cell in np.unique(made.cells):
         left = made.cells != cell
         try:
             kept = (made.X[left], made.y[left], made.cells[left], made.censored[left])
-            theta = regress(*kept, groups=made.groups[left], own_noise=made.own_noise).theta
+            nuisance = made.X.shape[1] - len(names)
+            again = regress(*kept, nuisance, made.groups[left], made.own_noise)
         except DeepwideError:
-            theta = None
+            again = None
         first = int(np.flatnonzero(~left)[0])
         what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
-        if theta is None or theta[i2] <= 0:
+        b1, b2 = (0.0, 0.0) if again is None else (again.theta[i1], again.theta[i2])
+        if minimum is None:
+            if again is not None and again.dof and b2 > t95(again.dof) * math.sqrt(again.covariance[i2, i2]):
+                said.append(f"without the cell of {what} there would be a bowl")
+        elif b2 <= 0:
             said.append(f"without the cell of {what} there is no bowl")
         else:
-            again = math.exp(-theta[i1] / (2 * theta[i2]))
-            if (minimum.low and again < minimum.low) or (minimum.high and again > minimum.high):
-                said.append(f"without the cell of {what} the minimum moves to {again:.2f}, beyond its interval")
+            moved = math.exp(-b1 / (2 * b2))
+            if (minimum.low and moved < minimum.low) or (minimum.high and moved > minimum.high):
+                said.append(f"without the cell of {what} the minimum moves to {moved:.2f}, beyond its interval")
     return said

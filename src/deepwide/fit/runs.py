@@ -1,12 +1,16 @@
 """Runs as a table: what every fit reads, whoever made them.
 
-Folders of `deepwide sweep` and `deepwide train`, or a CSV, JSONL or Parquet file of anybody's with its columns mapped.
+Folders of `deepwide sweep` and `deepwide train`, or a CSV, JSON, JSONL or Parquet file of anybody's with its columns
+mapped.
 A run that diverged is kept: its loss is not a number, but that it was bad is an observation (see `bounds`).
 """
 
 import csv
+import io
 import json
 import math
+import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -29,6 +33,16 @@ COLUMNS = {
     "seed": ("seed",),
     "lr": ("lr", "learning_rate"),
     "status": ("status",),
+}
+FINISHED = ("done", "finished", "completed", "complete", "success", "succeeded", "ok")
+DIVERGED = ("diverged", "nan", "exploded")
+FAILED = ("failed", "oom", "crashed", "killed", "error")
+ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
+LIMITS = {  # how a limit compares, and what it leaves out
+    "<": (operator.lt, "of {:g} or more"),
+    "<=": (operator.le, "above {:g}"),
+    ">": (operator.gt, "of {:g} or less"),
+    ">=": (operator.ge, "below {:g}"),
 }
 LARGEST_TABLE = 2**28
 BLOCK_MATRICES = 12  # a plain block: 4 d² of attention, 8 d² of feed-forward
@@ -73,22 +87,29 @@ class Runs:
         said = list(notes)
         depth, width, block, total = (column(name) for name in ("depth", "width", "block_params", "total_params"))
         tokens, flops = column("tokens"), column("train_flops")
-        if "block_params" not in known and {"depth", "width"} <= known.keys():
-            block = BLOCK_MATRICES * depth * width**2
-            said.append("block parameters were not given: taken as 12·depth·width²")
-        if "tokens" not in known and {"train_flops", "total_params"} <= known.keys():
-            tokens = flops / (6 * total)
-            said.append("tokens were not given: taken as FLOPs / 6·parameters")
+        with np.errstate(all="ignore"):  # what overflows or is divided by 0 is refused below, by name
+            if "block_params" not in known and {"depth", "width"} <= known.keys():
+                block = BLOCK_MATRICES * depth * width**2
+                said.append("block parameters were not given: taken as 12·depth·width²")
+            if "tokens" not in known and {"train_flops", "total_params"} <= known.keys():
+                tokens = flops / (6 * total)
+                said.append("tokens were not given: taken as FLOPs / 6·parameters")
         diverged = column("diverged", 0.0) > 0
         seed = column("seed", 0.0)
         if np.isnan(seed).any():
             raise DeepwideError(
                 "some runs have a seed and some have none: map seed to a whole column, or leave it out."
             )
+        odd = np.flatnonzero((seed != np.round(seed)) | (np.abs(seed) >= 2**63))
+        if odd.size:
+            raise DeepwideError(f"row {odd[0] + 1}: seed is {seed[odd[0]]:g}; it must be a whole number below 2^63.")
         made = cls(
             depth, width, block, total, tokens, values, seed.astype(np.int64), diverged, str(source), tuple(said)
         )
         made._check()
+        if not made._linked():
+            note = "seeds do not link all shapes: taken as repeats of a shape, not as pairs across shapes"
+            made = replace(made, seed=np.zeros_like(made.seed), notes=(*made.notes, note))
         return made
 
     def _check(self) -> None:
@@ -105,6 +126,22 @@ class Runs:
                 f"row {lost[0] + 1} has no loss and is not marked as diverged: leave it out, or map a status column "
                 "that says 'diverged'."
             )
+        blank = np.isnan(self.tokens)
+        if blank.any() and len(lengths := np.unique(self.tokens[~blank])) > 1:
+            raise DeepwideError(
+                f"{blank.sum()} runs have no tokens, and the others {lengths[0]:g} to {lengths[-1]:g} of them: fill in "
+                "the column, or keep one length (--where tokens=NUMBER)."
+            )
+
+    def _linked(self) -> bool:
+        """Whether seeds lead from each shape to every other; if not, theirs cannot be told from the shapes' effects."""
+        cells = self.cells
+        reached = cells == cells[0]
+        while True:
+            further = np.isin(cells, cells[np.isin(self.seed, self.seed[reached])])
+            if (further == reached).all():
+                return bool(reached.all())
+            reached = further
 
     def need(self, *names: str) -> None:
         """Refuse to go on without these columns, with how to give them."""
@@ -164,15 +201,15 @@ def read_runs(
     columns: Mapping[str, str] | None = None,
     *,
     where: Mapping[str, float] | None = None,
-    between: Mapping[str, tuple[float, float]] | None = None,
+    limits: Iterable[tuple[str, str, float]] = (),
     embedding_rows: float | None = None,
 ) -> Runs:
-    """The runs in sweep folders, run folders or tables (.csv, .jsonl, .parquet); `columns` maps our names to theirs.
+    """The runs in sweep folders, run folders or tables (.csv, .json, .jsonl, .parquet); `columns` maps ours to theirs.
 
-    `where` keeps, of each shape, the row nearest to a value and within 1% of it (tokens=1e11: learning curves cut at
-    one length); `between` keeps rows strictly between two values. `embedding_rows` gives block parameters to a table of
-    totals: rows·width less. Where a shape was trained at several learning rates, its best one is kept, by the mean over
-    its seeds.
+    `where` keeps the rows within 1% of a value; for what grows along a run, of each shape the nearest of them alone
+    (tokens=1e11: learning curves cut at one length). `limits` keeps the rows that obey each of ("depth", "<=", 8).
+    `embedding_rows` gives block parameters to a table of totals: rows·width less. Where a shape was trained at several
+    learning rates, its best one is kept, by the mean over its seeds.
     """
     sources = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     if not sources:
@@ -186,13 +223,8 @@ def read_runs(
             rows += _from_table(source, columns or {}, notes)
         else:
             raise DeepwideError(f"there is no folder or table {source}.")
-    for name, (low, high) in (between or {}).items():
-        _check_column(name)
-        inside = [row for row in rows if low < row.get(name, math.nan) < high]
-        notes.append(f"{len(rows) - len(inside)} rows without {name} between {low:g} and {high:g}: left out as asked")
-        if not inside:
-            raise DeepwideError(f"no run has {name} between {low:g} and {high:g}.")
-        rows = inside
+    for limit in limits:
+        rows = _inside(rows, *limit, notes)
     for name, value in (where or {}).items():
         _check_column(name)
         rows = _nearest(rows, name, value)
@@ -200,12 +232,15 @@ def read_runs(
         rows = [_less_embeddings(row, embedding_rows) for row in rows]
         notes.append(f"block parameters are the total less {embedding_rows:g}·width")
     _note_repeats(rows, notes)
-    kept = _ended(_best_rates(rows, notes), notes)
+    named = ", ".join(str(source) for source in sources)
+    kept = _best_rates(_ended(rows, named, notes), notes)
+    diverging = sum(row["diverged"] for row in kept)
+    if diverging:
+        notes.append(f"{diverging} runs diverged: taken as losses above the worst of their shape, or near their size")
     names = [name for name in COLUMNS if name not in ("lr", "status") and any(name in row for row in kept)]
     made: dict[str, list[float]] = {name: [row.get(name, math.nan) for row in kept] for name in names}
     if "loss" not in made:
         made["loss"] = [math.nan] * len(kept)
-    named = ", ".join(str(source) for source in sources)
     return Runs.of(**made, diverged=[row["diverged"] for row in kept], source=named, notes=notes)
 
 
@@ -273,39 +308,73 @@ def _from_table(path: Path, columns: Mapping[str, str], notes: list[str]) -> lis
         out: dict[str, Any] = {}
         for ours, name in chosen.items():
             value = row.get(name)
-            if value is None or value == "":
+            if isinstance(value, str):
+                value = value.strip()
+            if value is None or value == "" or (ours != "loss" and value != value):  # NaN: how pandas says blank
                 continue
-            out[ours] = str(value) if ours == "status" else _number(value, f"{path}, row {number}, column '{name}'")
+            if ours == "status":
+                out[ours] = str(value).lower()
+                continue
+            found = _number(value, f"{path}, row {number}, column '{name}'")
+            if ours == "loss" or not math.isnan(found):
+                out[ours] = found
         made.append(out)
     return made
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    """A .csv or .tsv with a header, .jsonl or .ndjson (an object a line), .json (a list of objects) or .parquet."""
     if path.stat().st_size > LARGEST_TABLE:
         raise DeepwideError(f"{path} is larger than {LARGEST_TABLE // 2**20} MiB: that is no table of runs.")
+    if path.suffix == ".parquet":
+        return _from_parquet(path)
+    if path.suffix not in (".csv", ".tsv", ".jsonl", ".ndjson", ".json"):
+        raise DeepwideError(f"{path} must end in .csv, .jsonl, .json or .parquet, or be a folder of runs.")
     try:
-        if path.suffix == ".parquet":
-            try:
-                import polars
-            except ModuleNotFoundError:
-                raise DeepwideError("Parquet needs polars: pip install 'deepwide[train]'.") from None
-            try:
-                return polars.read_parquet(path).to_dicts()
-            except polars.exceptions.PolarsError as error:
-                raise DeepwideError(f"{path} is not Parquet: {str(error)[:120]}.") from None
         text = path.read_text(encoding="utf-8-sig")
-        if path.suffix in (".jsonl", ".ndjson"):
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        elif path.suffix == ".csv":
-            rows = list(csv.DictReader(text.splitlines()))
+        if path.suffix in (".csv", ".tsv"):
+            return _from_csv(path, text)
+        if path.suffix == ".json":
+            rows = json.loads(text)
         else:
-            raise DeepwideError(f"{path} must end in .csv, .jsonl or .parquet, or be a folder of runs.")
-    except (UnicodeDecodeError, csv.Error, RecursionError) as error:
+            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    except DeepwideError:
+        raise
+    except (ValueError, csv.Error, RecursionError) as error:  # ValueError: not UTF-8, not JSON, or an endless number
         raise DeepwideError(f"{path} cannot be read as a table: {str(error)[:120]}.") from None
-    except json.JSONDecodeError as error:
-        raise DeepwideError(f"{path} is not JSON lines: {error}.") from None
-    if not all(isinstance(row, dict) for row in rows):
-        raise DeepwideError(f"{path} must have one object a line.")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DeepwideError(f"{path} must have one object a run: a list of them in .json, one a line in .jsonl.")
+    return rows
+
+
+def _from_parquet(path: Path) -> list[dict[str, Any]]:
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise DeepwideError("Parquet needs polars: pip install 'deepwide[train]'.") from None
+    try:
+        return polars.read_parquet(path).to_dicts()
+    except polars.exceptions.PolarsError as error:
+        raise DeepwideError(f"{path} is not Parquet: {str(error)[:120]}.") from None
+
+
+def _from_csv(path: Path, text: str) -> list[dict[str, Any]]:
+    """Separated by what the header has most of; a row longer than the header has slipped, so nothing in it is sure."""
+    text = text.lstrip("\r\n")
+    separator = max(",;\t", key=text.split("\n", 1)[0].count)
+    read = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    lines = ([value.strip() for value in line] for line in read)
+    header = next(lines, [])
+    if twice := [name for name, times in Counter(header).items() if name and times > 1]:
+        raise DeepwideError(f"{path} has {header.count(twice[0])} columns called {quoted(twice[0])}: rename them.")
+    rows: list[dict[str, Any]] = []
+    for line in filter(any, lines):
+        if any(line[len(header) :]):
+            raise DeepwideError(
+                f"{path}, row {len(rows) + 1} has {len(line)} values for {len(header)} columns: is there a separator "
+                "inside a number?"
+            )
+        rows.append(dict(zip(header, line, strict=False)))
     return rows
 
 
@@ -313,7 +382,9 @@ def _number(value: Any, where: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise DeepwideError(f"{where}: {quoted(value)} is not a number.") from None
+        raise DeepwideError(
+            f"{where}: {quoted(value)} is not a number: write 12345.6, without separators or units."
+        ) from None
 
 
 def _check_column(name: str) -> None:
@@ -321,16 +392,37 @@ def _check_column(name: str) -> None:
         raise DeepwideError(f"there is no column '{name}' to choose by: {did_you_mean(name, COLUMNS)}")
 
 
+def _inside(rows: list[dict[str, Any]], name: str, sign: str, value: float, notes: list[str]) -> list[dict[str, Any]]:
+    _check_column(name)
+    if sign not in LIMITS:
+        raise DeepwideError(f"there is no limit {quoted(sign)}: it must be one of {', '.join(LIMITS)}.")
+    holds, beyond = LIMITS[sign]
+    kept = [row for row in rows if holds(row.get(name, math.nan), value)]
+    if not kept:
+        raise DeepwideError(f"no run is left that has {name} {sign} {value:g}.")
+    if len(kept) < len(rows):
+        none = ", or none" if any(math.isnan(row.get(name, math.nan)) for row in rows) else ""
+        notes.append(f"{len(rows) - len(kept)} rows with {name} {beyond.format(value)}{none}: left out as asked")
+    return kept
+
+
 def _nearest(rows: list[dict[str, Any]], name: str, value: float) -> list[dict[str, Any]]:
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows:
-        distance = abs(row.get(name, math.inf) - value)
-        key = tuple(row.get(other) for other in COLUMNS if other not in (name, "tokens", "train_flops", "loss"))
-        if distance <= 0.01 * abs(value) and distance < abs(found.get(key, {}).get(name, math.inf) - value):
-            found[key] = row
-    if not found:
+    def distance(row: dict[str, Any]) -> float:
+        return abs(float(row.get(name, math.nan)) - value)
+
+    near = [row for row in rows if distance(row) <= 0.01 * abs(value) < math.inf]
+    if not near:
         raise DeepwideError(f"no run has {name} within 1% of {value:g}.")
-    return list(found.values())
+    if name not in ALONG_A_RUN:
+        return near
+
+    def run(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row.get(other) for other in COLUMNS if other not in (*ALONG_A_RUN, "loss"))
+
+    nearest: dict[tuple[Any, ...], float] = {}
+    for row in sorted(near, key=distance):
+        nearest.setdefault(run(row), row[name])
+    return [row for row in near if row[name] == nearest[run(row)]]  # several, where repeats have no seed to tell them
 
 
 def _less_embeddings(row: dict[str, Any], embedding_rows: float) -> dict[str, Any]:
@@ -346,12 +438,13 @@ def _note_repeats(rows: list[dict[str, Any]], notes: list[str]) -> None:
     repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
     if repeated:
         notes.append(
-            f"{repeated} rows repeat another row exactly: if they are the same runs twice, the errors are too small"
+            f"{repeated} rows repeat another row exactly: if they are the same runs twice, their shapes may weigh too "
+            "much (errors count shapes, not rows, and do not shrink)"
         )
 
 
 def _best_rates(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
-    """For each shape and length, the runs at its best learning rate."""
+    """For each shape and length, the runs at its best learning rate: of those at which fewest diverged."""
     cells: dict[tuple[Any, ...], dict[float, list[dict[str, Any]]]] = {}
     for row in rows:
         key = tuple(row.get(name) for name in ("depth", "width", "block_params", "total_params", "tokens"))
@@ -359,32 +452,38 @@ def _best_rates(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, 
     if all(len(rates) == 1 for rates in cells.values()):
         return rows
 
-    def mean(these: list[dict[str, Any]]) -> float:
-        return sum(_finite(row.get("loss")) for row in these) / len(these)
+    def badness(these: list[dict[str, Any]]) -> tuple[float, float]:
+        losses = [row["loss"] for row in these if not row["diverged"]]
+        return 1 - len(losses) / len(these), sum(losses) / max(len(losses), 1)
 
-    kept = [min(rates.values(), key=mean) for rates in cells.values()]
-    notes.append("shapes trained at several learning rates: the best of each, by the mean over its seeds")
-    return [row for these in kept for row in these]
+    kept = [row for rates in cells.values() for row in min(rates.values(), key=badness)]
+    note = "shapes trained at several learning rates: the best of each, by the mean over its seeds"
+    if lost := sum(row["diverged"] for row in rows) - sum(row["diverged"] for row in kept):
+        note += f"; {len(rows) - len(kept)} runs at other rates left out, of which {lost} diverged"
+    notes.append(note)
+    return kept
 
 
-def _finite(loss: float | None) -> float:
-    return math.inf if loss is None or not math.isfinite(loss) else loss
-
-
-def _ended(rows: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+def _ended(rows: list[dict[str, Any]], named: str, notes: list[str]) -> list[dict[str, Any]]:
     """What can be fitted: runs that finished, and those that diverged, whose loss is not a number."""
-    kept, lost = [], 0
+    kept, failed = [], 0
+    unknown: Counter[str] = Counter()
     for row in rows:
-        status = row.get("status", "done")
-        loss = row.get("loss", math.nan)
-        diverged = status == "diverged" or (status == "done" and "loss" in row and not math.isfinite(loss))
-        if status not in ("done", "finished", "completed", "diverged") or (not diverged and math.isnan(loss)):
-            lost += 1
-            continue
-        kept.append(row | {"loss": math.nan if diverged else loss, "diverged": diverged})
-    if lost:
-        notes.append(f"{lost} runs failed or have no loss: left out, they say nothing about the shape")
-    diverging = sum(row["diverged"] for row in kept)
-    if diverging:
-        notes.append(f"{diverging} runs diverged: taken as losses above the worst of their shape, or near their size")
+        status, loss = row.get("status", "done"), row.get("loss")
+        diverged = status in DIVERGED or (status in FINISHED and loss is not None and not loss < math.inf)
+        if diverged or (status in FINISHED and loss is not None):
+            kept.append(row | {"loss": math.nan if diverged else loss, "diverged": diverged})
+        elif status in FINISHED + FAILED:
+            failed += 1
+        else:
+            unknown[status] += 1
+    left = [f"{failed} runs failed or have no loss: left out, they say nothing about the shape"] if failed else []
+    if unknown:
+        words = ", ".join(f"{quoted(word)} {number}" for word, number in unknown.most_common(5))
+        left.append(
+            f"{unknown.total()} runs have a status that is not known ({words}): left out; write 'done' or 'diverged'"
+        )
+    if not kept:
+        raise DeepwideError(f"{named} has no run that is over: {'; '.join(left)}.")
+    notes += left
     return kept

@@ -16,8 +16,18 @@ import numpy as np
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.curves import Curves, fit_curves
-from deepwide.fit.fit import Fit, check_noise, joined, residual_table, rows, share_range, t95, told_noise
-from deepwide.fit.regression import Noise
+from deepwide.fit.fit import (
+    Fit,
+    check_noise,
+    check_positive,
+    joined,
+    residual_table,
+    rows,
+    share_range,
+    t95,
+    told_noise,
+)
+from deepwide.fit.regression import Noise, Regression
 from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
@@ -26,6 +36,8 @@ from deepwide.quantities import show_count
 
 REACH = math.log(4)  # how far beyond the data a crossing is still called one
 SPAN = math.log(1000)  # how far limits of an interval are looked for
+NOTHING = 1e-9  # a gap of ln loss that is rounding
+MISFIT = 5  # curves that miss shapes by so many times what seeds differ are said to
 PLACEMENT = 1 / math.sqrt(12)  # standard deviation of a uniform of length 1
 
 Status = Literal["bracketed", "extrapolated", "none"]
@@ -43,7 +55,9 @@ class Pair(NamedTuple):
     high: float | None
     verdict: Seen
     words: str
+    until: float | None = None  # where, still among the sizes trained, the deeper stops winning
     vanished: float | None = None  # share of resamples without this crossing
+    resampled: tuple[float, float] | None = None  # the middle 95% of the resamples' crossings
 
     @property
     def depth(self) -> float:
@@ -91,10 +105,7 @@ class TransitionFit(Fit):
 
     def predict(self, depth: int, params: float) -> Interval:
         """The curve's loss at a size, with its 95% interval; for many sizes, `curves.loss`."""
-        if np.ndim(depth) or np.ndim(params):
-            raise DeepwideError(
-                "predict takes one depth and one size: for many sizes use fit.curves.loss(depth, sizes)."
-            )
+        check_positive(depth=depth, params=params)
         return self.curves.loss(depth, params)[0]
 
     def transition(self, depth: float) -> Interval:
@@ -124,6 +135,10 @@ class TransitionFit(Fit):
         lines.append(
             f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
         )
+        if self.law() is not None:
+            sizes = [(depth, self.transition(depth)) for depth in self.curves.depths]
+            said = [f"{_few(i.value)} ({_few(i.low)} to {_few(i.high)}) for {depth}" for depth, i in sizes]
+            lines.append(f"N_transition, from which more layers pay: {joined(said)}.")
         if self.counting == "total":
             lines.append("These are total parameters, and plan's laws count blocks: no law for plan.")
         elif self.law() is None and b <= 0:
@@ -174,11 +189,8 @@ def fit_transition(
     if bootstrap and regression.dof:
         draws = regression.resample(bootstrap, seed) @ into.T
     roots = np.array([[_root(curves, theta, pair) for pair in found] for theta in draws]).reshape(-1, len(found))
-    found = [
-        pair._replace(vanished=float(np.mean(np.isnan(roots[:, i])))) if pair.size and len(roots) else pair
-        for i, pair in enumerate(found)
-    ]
-    warnings = [*left_out, *_warnings(found, curves, regression.leverage, runs, counting), *uneven]
+    found = [_resampled(pair, roots[:, i]) if pair.size else pair for i, pair in enumerate(found)]
+    warnings = [*left_out, *_warnings(found, curves, regression, runs, counting), *uneven]
     usable = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status == "bracketed"]
     if slope is None and len(usable) < 2:
         more = [i for i, pair in enumerate(found[: len(neighbours)]) if pair.status != "none"]
@@ -190,8 +202,9 @@ def fit_transition(
     line = _Line.through(curves, [found[i] for i in usable], slope) if usable else None
     if any(found[i].low is None or found[i].high is None for i in usable):
         warnings.append("a crossing of the line has no limit on one side: a, b and their errors are a guess")
-    if line is not None and regression.dof and all(found[i].status == "bracketed" for i in usable):
-        warnings += _hangs_on_one(runs, counting, slope, noise, line)
+    if regression.dof:
+        trusted = line is not None and all(found[i].status == "bracketed" for i in usable)
+        warnings += _hangs_on_one(runs, counting, slope, noise, line if trusted else None, found)
     resamples: Floats = np.zeros((0, 0))
     if line is not None:
         whole = roots[:, usable][~np.isnan(roots[:, usable]).any(axis=1)]
@@ -210,6 +223,7 @@ def fit_transition(
             runs, counting, regression.y, regression.fitted, regression.residuals, regression.leverage
         ),
         noise=curves.noise,
+        seed_noise=regression.between_seeds,
         noise_by_depth=by_depth if noise == "depth" else None,
         params_range=(float(runs.size(counting).min()), float(runs.size(counting).max())),
         depth_range=(float(min(curves.depths)), float(max(curves.depths))),
@@ -244,36 +258,61 @@ def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
     sizes = np.array(sorted({s for d in (shallow, deep) for s in curves.sizes[curves.depths.index(d)]}))
     sizes = sizes[(sizes >= low * 0.999) & (sizes <= high * 1.001)]
     delta, error = curves.difference(shallow, deep, sizes)
+    if np.max(np.abs(delta)) < NOTHING:
+        return bare._replace(words=f"{names}: no crossing; their losses are the same at every size.")
     sure = _sure(len(sizes), curves.freedom(shallow, deep, sizes)) * error  # for all these sizes together
     shallow_wins, deep_wins = delta < -sure, delta > sure
     verdict: Seen
     if not curves.dof:
         verdict, regime = "undecided", "without repeated sizes or seeds there is no error to judge by"
-    elif shallow_wins.any() and deep_wins.any() and sizes[shallow_wins].min() < sizes[deep_wins].max():
-        verdict = "seen"
-        regime = f"the shallower surely wins at {_at(sizes[shallow_wins])}, the deeper at {_at(sizes[deep_wins])}"
     elif deep_wins.all() or shallow_wins.all():
         verdict, regime = "not seen", f"the {'deeper' if deep_wins.all() else 'shallower'} wins at every size"
-    else:
+    elif not (shallow_wins.any() and deep_wins.any()):
         verdict, regime = "undecided", "over all sizes together the gap is within its error at one end or both"
+    else:
+        in_order = sizes[shallow_wins].min() < sizes[deep_wins].max()
+        back = sizes[shallow_wins].max() > sizes[deep_wins].max()
+        verdict = "not seen" if not in_order else "undecided" if back else "seen"
+        regime = f"the shallower surely wins at {_at(sizes[shallow_wins])}, the deeper at {_at(sizes[deep_wins])}"
+        if back and in_order:
+            below = shallow_wins & (sizes < sizes[deep_wins].min())
+            again = f"{_at(sizes[below])} and again at {_at(sizes[shallow_wins & ~below])}"
+            regime = f"the shallower surely wins at {again}, the deeper at {_at(sizes[deep_wins])}"
+    bare = bare._replace(verdict=verdict)
     if math.isnan(log_root):
-        who = (
-            "deeper" if delta[-1] > 0 and delta[0] > 0 else "shallower" if delta[-1] < 0 else "shallower, once larger,"
-        )
-        return bare._replace(
-            verdict=verdict,
-            words=f"{names}: no crossing; the {who} has the lower loss over the sizes trained ({regime}).",
-        )
+        falls = math.exp(_root(curves, np.array(curves.theta), bare, rising=False))
+        if low <= falls <= high:
+            said = (
+                f"the deeper wins up to {show_count(round(falls))} and the shallower beyond, the reverse of two regimes"
+            )
+        else:
+            who = "deeper" if delta[-1] > 0 else "shallower"
+            said = f"no crossing; the {who} has the lower loss over the sizes trained"
+        return bare._replace(words=f"{names}: {said} ({regime}).")
     size = math.exp(log_root)
     left, right = _limits(curves, shallow, deep, log_root)
+    if curves.dof and curves.alike(shallow, deep) > 0.05:
+        return bare._replace(words=f"{names}: no crossing shown; their curves cannot be told apart.")
     status: Status = "bracketed" if low <= size <= high else "extrapolated"
+    falls = math.exp(_root(curves, np.array(curves.theta), bare, rising=False))
+    until = falls if size < falls <= high else None
     limits = " to ".join(show_count(round(v)) if v else "no limit" for v in (left, right))
-    words = f"{names}: the deeper wins from {show_count(round(size))} on ({limits}), {status}; {regime}."
-    return Pair(shallow, deep, status, size, left, right, verdict, words)
+    span = f"from {show_count(round(size))} " + (f"to {show_count(round(until))} only" if until else "on")
+    words = f"{names}: the deeper wins {span} ({limits}), {status}; {regime}."
+    return Pair(shallow, deep, status, size, left, right, verdict, words, until)
 
 
-def _root(curves: Curves, theta: Floats, pair: Pair) -> float:
-    """ln N at which the deeper starts to win: δ rises through 0, in the data or not far outside; NaN without one."""
+def _resampled(pair: Pair, log_roots: Floats) -> Pair:
+    """The pair with what the resamples say of its crossing."""
+    there = np.exp(log_roots[~np.isnan(log_roots)])
+    if len(there) < 20:
+        return pair
+    low, high = np.percentile(there, [2.5, 97.5])
+    return pair._replace(vanished=1 - len(there) / len(log_roots), resampled=(float(low), float(high)))
+
+
+def _root(curves: Curves, theta: Floats, pair: Pair, rising: bool = True) -> float:
+    """ln N at which the deeper starts to win, or stops, in the data or not far outside; NaN without such a size."""
     i, j = (3 * curves.depths.index(depth) for depth in (pair.shallow, pair.deep))
     c, b, a = theta[i : i + 3] - theta[j : j + 3]
     low, high = (math.log(size / curves.centre) for size in curves.common(pair.shallow, pair.deep))
@@ -282,10 +321,10 @@ def _root(curves: Curves, theta: Floats, pair: Pair) -> float:
     else:
         square = b * b - 4 * a * c
         roots = [] if square < 0 else [(-b - math.sqrt(square)) / (2 * a), (-b + math.sqrt(square)) / (2 * a)]
-    rising = [x for x in roots if b + 2 * a * x > 0 and low - REACH <= x <= high + REACH]
-    if not rising:
+    found = [x for x in roots if (b + 2 * a * x > 0) == rising and low - REACH <= x <= high + REACH]
+    if not found:
         return math.nan
-    return float(math.log(curves.centre) + min(rising, key=lambda x: max(low - x, x - high, 0.0)))
+    return float(math.log(curves.centre) + min(found, key=lambda x: max(low - x, x - high, 0.0)))
 
 
 def _limits(curves: Curves, shallow: int, deep: int, log_root: float) -> tuple[float | None, float | None]:
@@ -307,6 +346,10 @@ def _sure(number: int, dof: Floats) -> Floats:
     from scipy.special import stdtrit
 
     return np.where(dof >= 1, stdtrit(np.maximum(dof, 1.0), 1 - 0.025 / number), math.inf)
+
+
+def _few(size: float | None) -> str:
+    return "no limit" if size is None or size > 1e15 else show_count(round(size))
 
 
 def _at(sizes: Floats) -> str:
@@ -369,8 +412,11 @@ def _verdict(pairs: tuple[Pair, ...] | list[Pair]) -> tuple[Seen, str]:
     seen = [pair for pair in pairs if pair.verdict == "seen"]
     if not seen:
         if all(pair.verdict == "not seen" for pair in pairs):
-            return "not seen", "For every pair one depth wins at all sizes."
-        return "undecided", "For no pair do both the shallower and the deeper surely win somewhere."
+            return "not seen", "For no pair does the shallower surely win at small sizes and the deeper at larger ones."
+        return (
+            "undecided",
+            "No pair shows the shallower surely winning at small sizes and the deeper from some size on.",
+        )
     names = joined([f"{pair.shallow}/{pair.deep}" for pair in seen])
     ordered = sorted((pair for pair in pairs if pair.size), key=lambda pair: pair.depth)
     moving = [
@@ -390,8 +436,9 @@ def _moves(first: Pair, second: Pair) -> str:
     return "cannot be told apart from"
 
 
-def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs, counting: Counting) -> list[str]:
+def _warnings(pairs: list[Pair], curves: Curves, regression: Regression, runs: Runs, counting: Counting) -> list[str]:
     said = []
+    leverage, seed_noise = regression.leverage, regression.between_seeds
     for pair in pairs:
         if pair.status == "extrapolated":
             said.append(f"the crossing of {pair.shallow} and {pair.deep} layers lies outside the sizes trained")
@@ -399,6 +446,11 @@ def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs, c
             said.append(
                 f"{pair.vanished:.0%} of the resamples have no crossing of {pair.shallow} and {pair.deep} layers"
             )
+    if curves.noise > MISFIT * (seed_noise or math.inf):
+        said.append(
+            f"the curves miss shapes by {curves.noise / (seed_noise or 1):.0f} times what seeds differ: a parabola "
+            "does not fit so many sizes; fit fewer (--where 'block_params>…')"
+        )
     if curves.dof < 3:
         said.append(f"only {curves.dof} cells more than parameters: errors mean little; train more sizes or seeds")
     decided = np.flatnonzero(leverage > 0.95)
@@ -414,34 +466,57 @@ def _warnings(pairs: list[Pair], curves: Curves, leverage: Floats, runs: Runs, c
     return said
 
 
-def _hangs_on_one(runs: Runs, counting: Counting, slope: float | None, noise: Noise, line: _Line) -> list[str]:
-    """Leave each cell out: does a crossing vanish, or the law move by more than its own error?"""
-    errors = np.sqrt(np.diag(np.array(line.placed))[: len(line.values)])
+def _hangs_on_one(
+    runs: Runs, counting: Counting, slope: float | None, noise: Noise, line: _Line | None, pairs: list[Pair]
+) -> list[str]:
+    """Leave each cell out: does a crossing vanish, or it or the law move by more than its own error?"""
     cells = runs.cells
-    vanishes, moves = [], []
+    vanish: dict[str, list[str]] = {}
+    move: dict[str, list[str]] = {}
     for cell in np.unique(cells):
         first = int(np.flatnonzero(cells == cell)[0])
         what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
         try:
-            again = _line_alone(runs.select(cells != cell), counting, slope, noise)
+            curves, _, _ = fit_curves(runs.select(cells != cell), counting, noise)
         except DeepwideError:
-            again = None
-        if again is None:
-            vanishes.append(what)
-        elif np.any(np.abs(again - line.values) > Z95 * errors):
-            moves.append(what)
-    said = [f"the law hangs on one cell: without {' or without '.join(vanishes)} there is none"] if vanishes else []
-    return said + ([f"the law moves by more than its error without {' or without '.join(moves)}"] if moves else [])
+            curves = None
+        for pair in pairs:
+            if pair.status != "bracketed" or runs.depth[first] not in (pair.shallow, pair.deep):
+                continue
+            name = f"the crossing of {pair.shallow} and {pair.deep} layers"
+            size = _size_again(curves, pair)
+            if size is None:
+                vanish.setdefault(name, []).append(what)
+            elif (pair.low and size < pair.low) or (pair.high and size > pair.high):
+                move.setdefault(name, []).append(what)
+        if line is not None:
+            values = _line_again(curves, slope)
+            if values is None:
+                vanish.setdefault("the law", []).append(what)
+            elif np.any(np.abs(values - line.values) > Z95 * np.sqrt(np.diag(line.placed)[: len(values)])):
+                move.setdefault("the law", []).append(what)
+    return [
+        *(
+            f"{name} hangs on one cell: without {' or without '.join(those)} there is none"
+            for name, those in vanish.items()
+        ),
+        *(f"{name} moves by more than its error without {' or without '.join(those)}" for name, those in move.items()),
+    ]
 
 
-def _line_alone(runs: Runs, counting: Counting, slope: float | None, noise: Noise) -> Floats | None:
-    """a and b without their errors, None where crossings in the data do not give a line."""
-    curves, _, _ = fit_curves(runs, counting, noise)
-    usable = []
-    for shallow, deep in pairwise(curves.depths):
-        pair = Pair(shallow, deep, "none", None, None, None, "undecided", "")
-        low, high = curves.common(shallow, deep)
-        size = math.exp(_root(curves, np.array(curves.theta), pair)) if low < high else math.nan
-        if low <= size <= high:
-            usable.append(pair._replace(size=size))
+def _size_again(curves: Curves | None, pair: Pair) -> float | None:
+    """The pair's crossing in other curves, None where they have none among their sizes."""
+    if curves is None or not {pair.shallow, pair.deep} <= set(curves.depths):
+        return None
+    low, high = curves.common(pair.shallow, pair.deep)
+    size = math.exp(_root(curves, np.array(curves.theta), pair)) if low < high else math.nan
+    return size if low <= size <= high else None
+
+
+def _line_again(curves: Curves | None, slope: float | None) -> Floats | None:
+    """a and b through the crossings of other curves, None where these do not give a line."""
+    if curves is None:
+        return None
+    bare = [Pair(*depths, "none", None, None, None, "undecided", "") for depths in pairwise(curves.depths)]
+    usable = [pair._replace(size=size) for pair in bare if (size := _size_again(curves, pair)) is not None]
     return _Line.through(curves, usable, slope).values if len(usable) >= (2 if slope is None else 1) else None

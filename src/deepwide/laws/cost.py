@@ -27,16 +27,19 @@ def measured() -> dict[str, Any]:
 def depth_cost(depth: float, instead_of: float, block_params: float, law: Law | None = None) -> Interval | None:
     """Extra loss, in percent, of one depth instead of another at equal block parameters; None far beyond the data.
 
-    A fitted law has a bowl of its own. Gemstones' is centred on the transition law's depth, and linear in its two
-    coefficients, so that their covariance carries over exactly.
+    A fitted law has a bowl of its own, centred where the law says, within its error. Gemstones' is centred on the
+    transition law's depth, and linear in its two coefficients, so that their covariance carries over exactly.
     """
     if law is not None and law.bowl is not None:
-        best = float(law.depth(block_params).value[0])
-        x, y = math.log(depth / best), math.log(instead_of / best)
+        best = law.depth(block_params).at()
+        x, y = math.log(depth / best.value), math.log(instead_of / best.value)
         low, high = law.bowl.x_range
         if not (low - SLACK <= min(x, y) and max(x, y) <= high + SLACK):
             return None
-        value, error = law.bowl.curvature * (x * x - y * y), Z95 * law.bowl.error * abs(x * x - y * y)
+        # Neither how steep the bowl is nor where it has its minimum is known exactly.
+        place = 0.0 if best.low is None or best.high is None else math.log(best.high / best.low) / 2
+        value = law.bowl.curvature * (x * x - y * y)
+        error = math.hypot(Z95 * law.bowl.error * (x * x - y * y), 2 * law.bowl.curvature * (x - y) * place)
         return Interval(*(100 * math.expm1(v) for v in (value, value - error, value + error)))
     ridge = measured()["ridge"]
     x, y = _off_the_law(depth, block_params), _off_the_law(instead_of, block_params)
