@@ -285,3 +285,15 @@ def test_as_many_parameters_as_shapes_show_nothing() -> None:
     assert fit.dof == 0
     assert "can be shown" in fit.headline()[0]
     assert " 0  " not in fit.summary()
+
+
+def test_checkpoints_taken_for_runs_are_warned_of() -> None:
+    runs = sweep(seeds=1)
+    lengths = np.tile([1e6, 2e6, 4e6, 8e6], len(runs.loss))
+    each = [np.repeat(column, 4) for column in (runs.depth, runs.width, runs.block_params, runs.loss)]
+    curve = Runs.of(
+        depth=each[0], width=each[1], block_params=each[2], loss=each[3] * (lengths / 1e6) ** -0.1, tokens=lengths
+    )
+    assert any("checkpoints of one run" in warning for warning in fit_ridge(curve, base=LAW, bootstrap=0).warnings)
+    two = curve.select(curve.tokens < 3e6)
+    assert not any("checkpoints" in warning for warning in fit_ridge(two, base=LAW, bootstrap=0).warnings)

@@ -16,11 +16,13 @@ from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.fit import Fit, check_noise, check_positive, residual_table, rows, share_range, t95, told_noise
 from deepwide.fit.regression import Noise, Regression, regress, seed_columns
+from deepwide.fit.resampling import units_of
 from deepwide.fit.runs import Counting, Runs
 from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
 from deepwide.laws.law import Z95
 from deepwide.quantities import show_count
 
+LEARNING_CURVE = 4  # lengths of one shape from which they are probably checkpoints
 SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
 
 
@@ -147,7 +149,8 @@ class RidgeFit(Fit):
             ends = [law.depth(size).at() for size in self.params_range]
             said = [f"{d.value:.1f} ({d.low:.1f} to {d.high:.1f})" for d in ends if d.low is not None]
             sizes = [show_count(round(size)) for size in self.params_range]
-            lines.append(f"That is {said[0]} layers at {sizes[0]} and {said[1]} at {sizes[1]}.")
+            more = ", with the error of terms left out (see the warnings)" if self.others else ""
+            lines.append(f"That is {said[0]} layers at {sizes[0]} and {said[1]} at {sizes[1]}{more}.")
         for factor in (2, 4):
             cost = self.cost(factor)
             limits = "" if cost.low is None else f" ({cost.low:.2f} to {cost.high:.2f})"
@@ -222,7 +225,12 @@ def fit_ridge(
         depth_range=(float(runs.depth.min()), float(runs.depth.max())),
         embedding_share=share_range(runs.embedding_share),
         notes=runs.notes,
-        warnings=(*_warnings(minimum, x_range, made, names, runs, counting), *_told(others, law, size), *uneven),
+        warnings=(
+            *_warnings(minimum, x_range, made, names, runs, counting),
+            *_told(others, law, size),
+            *uneven,
+            *_checkpoints(runs),
+        ),
         others=others,
         base=law,
         centre=centre,
@@ -230,6 +238,15 @@ def fit_ridge(
         x_range=x_range,
         minimum=minimum,
     )
+
+
+def _checkpoints(runs: Runs) -> list[str]:
+    shapes = units_of(runs, "shape")
+    lengths = [len(np.unique(runs.tokens[shapes == shape])) for shape in np.unique(shapes)]
+    if max(lengths) < LEARNING_CURVE:
+        return []
+    said = f"up to {max(lengths)} lengths of one shape count as runs of their own"
+    return [f"{said}: if they are checkpoints of one run, errors are too small; keep one (--where tokens=N)"]
 
 
 def _base_depth(law: TransitionLaw | None, size: Floats) -> Floats:
