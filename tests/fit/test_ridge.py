@@ -261,7 +261,7 @@ def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, b
 def test_a_best_depth_that_is_no_power_is_warned_of_and_its_law_still_holds_the_truth() -> None:
     """The best depth by a transition law is no power of the size over so many sizes."""
     fit = fit_ridge(sweep(noise=0.004), base="power", bootstrap=0)
-    assert any("not a power of the size" in warning for warning in fit.warnings)
+    assert any("not quite a power of the size" in warning for warning in fit.warnings)
     law = fit.law()
     assert law is not None
     for size in (3e4, 3e5, 3e6):

@@ -371,6 +371,18 @@ def test_with_its_own_noise_a_pairs_limits_are_welchs() -> None:
     assert error[0] ** 2 == pytest.approx(sum(parts))
 
 
+def test_the_lines_freedom_is_that_of_the_depths_it_hangs_on() -> None:
+    runs = sweep(noise=UNEVEN, seeds=1)
+    small = simulate(LAW, depths=(16,), sizes=SIZES[4:8], noise=0.03, seeds=1)
+    names = ("depth", "width", "block_params", "loss")
+    both = Runs.of(**{name: np.concatenate([getattr(runs, name), getattr(small, name)]) for name in names})
+    fit = fit_transition(both, bootstrap=0, noise="depth")
+    assert min(fit.curves.dofs) < 2
+    used = {depth for i in fit.used for depth in (fit.pairs[i].shallow, fit.pairs[i].deep)}
+    assert 16 not in used
+    assert fit.dof == 5
+
+
 def test_noise_that_cannot_be_told_or_named_gets_a_sentence() -> None:
     with pytest.raises(DeepwideError, match="no depth was trained at enough sizes"):
         fit_transition(sweep(sizes=SIZES[:3], seeds=1), bootstrap=0, noise="depth")

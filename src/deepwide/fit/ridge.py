@@ -323,7 +323,7 @@ def _others(
 def _told(others: tuple[Other, ...], base: TransitionLaw | None, size: Floats) -> list[str]:
     words = {
         "drift": "the best depth moves against the base law with size: use --drift",
-        "bend": "the best depth is not a power of the size (times the base law's)",
+        "bend": "the best depth is not quite a power of the size",
         "skew": "the bowl is steeper on one side, which this model leaves out",
         "embeddings": "the embeddings' share matters: use --embeddings",
     }

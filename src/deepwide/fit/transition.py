@@ -136,7 +136,8 @@ class TransitionFit(Fit):
             f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
         )
         if self.law() is not None:
-            sizes = [(depth, self.transition(depth)) for depth in self.curves.depths]
+            crossed = {depth for i in self.used for depth in (self.pairs[i].shallow, self.pairs[i].deep)}
+            sizes = [(depth, self.transition(depth)) for depth in sorted(crossed)]
             said = [f"{_few(i.value)} ({_few(i.low)} to {_few(i.high)}) for {depth}" for depth, i in sizes]
             lines.append(f"N_transition, from which more layers pay: {joined(said)}.")
         if self.counting == "total":
@@ -217,7 +218,7 @@ def fit_transition(
         names=line.names if line else (),
         values=tuple(map(float, line.values)) if line else (),
         covariance=rows(line.covariance) if line else (),
-        dof=max(1, int(min(curves.dofs))) if curves.dofs else regression.dof,
+        dof=regression.dof if not (curves.dofs and line) else _least_freedom(curves, [found[i] for i in usable]),
         resamples=rows(resamples) if line else (),
         residuals=residual_table(
             runs, counting, regression.y, regression.fitted, regression.residuals, regression.leverage
@@ -300,6 +301,12 @@ def _pair(curves: Curves, shallow: int, deep: int) -> Pair:
     span = f"from {show_count(round(size))} " + (f"to {show_count(round(until))} only" if until else "on")
     words = f"{names}: the deeper wins {span} ({limits}), {status}; {regime}."
     return Pair(shallow, deep, status, size, left, right, verdict, words, until)
+
+
+def _least_freedom(curves: Curves, pairs: list[Pair]) -> int:
+    """Of the depths that the line's crossings hang on, the degrees of freedom of the one that knows its noise least."""
+    depths = {depth for pair in pairs for depth in (pair.shallow, pair.deep)}
+    return max(1, int(min(curves.dofs[curves.depths.index(depth)] for depth in depths)))
 
 
 def _resampled(pair: Pair, log_roots: Floats) -> Pair:
