@@ -26,7 +26,7 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.dev  ## rewrite the pages with what their commands print, and redraw their pictures
 	$(BIN)/python -m deepwide audit $(MAP) --plot docs/map.svg > /dev/null
 	$(BIN)/python -m deepwide check-scaling --plot docs/scaling.svg > /dev/null
-	$(BIN)/python -m deepwide fit results/fit/depth-width-cpu.csv --plot docs/fit.svg > /dev/null
+	$(BIN)/python -m deepwide fit results/fit/depth-width-cpu.csv results/fit/depth-width-between.csv --noise depth --plot docs/fit.svg > /dev/null
 	$(BIN)/python tests/test_docs.py
 
 bench: $(VENV)/.dev  ## what we claim about speed, measured here

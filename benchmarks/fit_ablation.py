@@ -84,12 +84,15 @@ def stated_tests(made: dict[str, Any]) -> dict[str, bool]:
     first, new, whole = (made[f"2M tokens, {name}"]["same"] for name in ("first shapes", "new shapes", "all"))
     exponent, before = (found["ridge"]["exponent"] for found in (new, first))
     return {
-        "new shapes alone: 1/8 cross above 1/4": in_order(new["transition"], "1/4", "1/8"),
-        "new shapes alone: the best depth grows, as before": (
+        "new shapes alone: 1/4 and 1/8 cross, limited on both sides, 1/8 above": in_order(
+            new["transition"], "1/4", "1/8"
+        ),
+        "new shapes alone: the best depth grows with size, at the rate found before": (
             exponent[1] > 0 and exponent[1] <= before[2] and before[1] <= exponent[2]
         ),
-        "all: 2/4 cross above 1/2": in_order(whole["transition"], "1/2", "2/4"),
-        "all: two regimes seen": whole["transition"]["two regimes, neighbours alone"] == "seen",
+        "all shapes: 1/2 and 2/4 cross, limited on both sides, 2/4 above": in_order(whole["transition"], "1/2", "2/4"),
+        "all shapes: two regimes seen, by neighbouring depths": whole["transition"]["two regimes, neighbours alone"]
+        == "seen",
     }
 
 

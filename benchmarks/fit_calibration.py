@@ -71,6 +71,7 @@ def transition(design: dict[str, Any], number: int, resamples: int) -> dict[str,
     return {
         "sweeps": number,
         "with a law": laws,
+        "crossings shown": {name: len(each) / number for name, each in hits.items() if name.startswith("crossing")},
         "coverage": {name: float(np.mean(each)) for name, each in hits.items()},
         "mean": dict(zip("ab", made.mean(axis=0).tolist(), strict=True)),
         "spread": dict(zip("ab", made.std(axis=0).tolist(), strict=True)),

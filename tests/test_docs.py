@@ -95,24 +95,24 @@ def thousands(size: float | None) -> str:
 
 def findings_table() -> str:
     """What the fits of our runs say, from results/fit/ablation.json; each depth has its own noise."""
-    pairs = ("1/2", "2/4", "4/8", "2/8")
-    heads = (
+    pairs = ("2/4", "1/8", "2/8", "4/8")
+    heads = [
         "runs",
         "shapes",
-        "best depth grows like size to the",
+        "best depth ~ size to the",
+        "a factor 2 costs, %",
         *(f"{pair} cross at" for pair in pairs),
-        "two regimes",
-    )
-    rows = [
-        f"| {' | '.join(heads)} |",
-        "|---" * (4 + len(pairs)) + "|",
     ]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, found in ABLATION.items():
         if "shapes" not in found:
             continue
         fit = found["depth"]
-        value, low, high = fit["ridge"]["exponent"]
-        cells = [name, str(found["shapes"]), f"{value:.2f} ({low:.2f} to {high:.2f})"]
+        power, cost = (
+            f"{value:.2f} ({low:.2f} to {high:.2f})"
+            for value, low, high in (fit["ridge"][what] for what in ("exponent", "factor 2 costs, %"))
+        )
+        cells = [name, str(found["shapes"]), power, cost]
         for pair in pairs:
             crossing = fit["transition"]["crossings"].get(pair, {"status": "none"})
             if crossing["status"] == "none":
@@ -121,22 +121,21 @@ def findings_table() -> str:
             size, least, most = crossing["size"]
             outside = " (outside)" if crossing["status"] == "extrapolated" else ""
             cells.append(f"{thousands(size)}{outside}, {thousands(least)} to {thousands(most)}")
-        rows.append(f"| {' | '.join([*cells, fit['transition']['two regimes']])} |")
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
-def ablation_tables() -> list[str]:
-    """Losses at both lengths of training, and what fits make of them."""
-    return [
-        losses_table("2M", "depth-width-cpu", "depth-width-between"),
-        losses_table("8M", "depth-width-long"),
-        findings_table(),
-    ]
+def stated_table() -> str:
+    """What was stated before the new shapes were trained, and whether it held."""
+    held = {True: "held", False: "did not hold"}
+    rows = [f"| {test} | {held[outcome]} |" for test, outcome in ABLATION["stated before the runs"].items()]
+    return "\n".join(["| stated before the new shapes were trained | outcome |", "|---|---|", *rows]) + "\n"
 
 
-def calibration_rows() -> list[str]:
+def calibration_table() -> str:
     """The table of coverage in docs/fit.md, from what was measured."""
-    rows = []
+    heads = ("design", "crossings", "a, b by likelihood", "a, b by bootstrap", "bias of a, b in their spread")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for design, found in json.loads((ROOT / "results/fit/calibration.json").read_text()).items():
         if isinstance(found, dict) and "with a law" in found:
             c, bias = found["coverage"], found["bias in units of the spread"]
@@ -146,14 +145,25 @@ def calibration_rows() -> list[str]:
                 f"| {design} | {min(crossings):.0%}–{max(crossings):.0%} | {' | '.join(by)} | "
                 f"{bias['a']:+.2f}, {bias['b']:+.2f} |"
             )
-    return rows
+    assert len(rows) == 2 + 7
+    return "\n".join(rows) + "\n"
+
+
+def fit_tables() -> list[str]:
+    """Losses at both lengths of training, what fits make of them, and how sure such fits are."""
+    return [
+        losses_table("2M", "depth-width-cpu", "depth-width-between"),
+        losses_table("8M", "depth-width-long"),
+        findings_table(),
+        stated_table(),
+        calibration_table(),
+    ]
 
 
 def test_the_page_on_fits_shows_what_was_measured() -> None:
     page = (ROOT / "docs/fit.md").read_text(encoding="utf-8")
-    assert len(calibration_rows()) == 4
-    for part in (*ablation_tables(), *calibration_rows()):
-        assert part in page, "docs/fit.md is out of date: run `make docs`"
+    for table in fit_tables():
+        assert table in page, "docs/fit.md is out of date: run `make docs`"
     speed = json.loads((ROOT / "results/fit/surface_speed.json").read_text())
     seconds = speed["ours"]["seconds_with_1000_resamples"]
     assert f"{min(seconds):.1f} to {max(seconds):.1f} s" in page
@@ -199,7 +209,7 @@ def refresh() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         new = BLOCK.sub(lambda match: f"```console\n$ {match[1]}\n{output(match[1])}```", text)
-        tables = {"rank.md": measured_tables, "fit.md": ablation_tables}.get(page.name)
+        tables = {"rank.md": measured_tables, "fit.md": fit_tables}.get(page.name)
         new = with_tables(new, tables()) if tables else new
         if new != text:
             page.write_text(new, encoding="utf-8")

@@ -64,12 +64,15 @@ def test_what_another_depth_costs_is_as_unsure_as_where_the_best_one_is() -> Non
     half, sure = (depth_cost(best.value / 2, best.value, 1e5, law) for law in (unsure, LAW))
     assert half is not None
     assert sure is not None
-    moved = math.log((there.high or 0) / (there.low or 1)) / 2
+    moved = max(math.log((there.high or 0) / there.value), math.log(there.value / (there.low or 1)))
     curve, steep = LAW.bowl.curvature, 1.96 * LAW.bowl.error  # type: ignore[union-attr]
     x = math.log(2)
     expected = math.hypot(steep * x**2, 2 * curve * x * moved)
     assert math.log1p((half.high or 0) / 100) - math.log1p(half.value / 100) == pytest.approx(expected, rel=0.01)
     assert (half.high or 0) - (half.low or 0) > (sure.high or 0) - (sure.low or 0)
+    lost = LAW.model_copy(update={"covariance": ((9.0, 0.0), (0.0, 0.0))})
+    assert lost.depth(1e5).at().low == 0
+    assert depth_cost(best.value / 2, best.value, 1e5, lost) is not None
 
 
 def test_it_is_said_when_the_bowl_is_left() -> None:

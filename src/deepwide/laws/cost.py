@@ -37,7 +37,7 @@ def depth_cost(depth: float, instead_of: float, block_params: float, law: Law | 
         if not (low - SLACK <= min(x, y) and max(x, y) <= high + SLACK):
             return None
         # Neither how steep the bowl is nor where it has its minimum is known exactly.
-        place = 0.0 if best.low is None or best.high is None else math.log(best.high / best.low) / 2
+        place = max((abs(math.log(limit / best.value)) for limit in (best.low, best.high) if limit), default=0.0)
         value = law.bowl.curvature * (x * x - y * y)
         error = math.hypot(Z95 * law.bowl.error * (x * x - y * y), 2 * law.bowl.curvature * (x - y) * place)
         return Interval(*(100 * math.expm1(v) for v in (value, value - error, value + error)))
