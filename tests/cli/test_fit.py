@@ -48,6 +48,8 @@ def test_json_is_one_document_with_both_kinds_of_interval(table: str) -> None:
     assert made["law"]["kind"] == "transition"
     assert [(pair["shallow"], pair["deep"]) for pair in made["pairs"]] == [(1, 2), (2, 4), (4, 8)]
     assert made["verdict"] == "seen"
+    assert list(made["n_transition"]) == ["1", "2", "4", "8"]
+    assert all(low < value < high for value, low, high in made["n_transition"].values())
     assert made["resamples"] > 0
 
 

@@ -167,7 +167,12 @@ def _pairs_json(made: "Fit") -> dict[str, Any]:
 
     if not isinstance(made, TransitionFit):
         return {}
-    return {"verdict": made.verdict()[0], "pairs": [pair._asdict() for pair in made.pairs]}
+    sizes = {depth: made.transition(depth) for depth in made.crossed} if made.law() else {}
+    return {
+        "verdict": made.verdict()[0],
+        "pairs": [pair._asdict() for pair in made.pairs],
+        "n_transition": {depth: [size.value, size.low, size.high] for depth, size in sizes.items()},
+    }
 
 
 def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, embedding_rows: str | None) -> "Runs":

@@ -108,6 +108,11 @@ class TransitionFit(Fit):
         check_positive(depth=depth, params=params)
         return self.curves.loss(depth, params)[0]
 
+    @property
+    def crossed(self) -> tuple[int, ...]:
+        """The depths whose crossings the line goes through."""
+        return tuple(sorted({depth for i in self.used for depth in (self.pairs[i].shallow, self.pairs[i].deep)}))
+
     def transition(self, depth: float) -> Interval:
         """N at which networks of this depth are as deep as pays, 12·L·e^(2(a + b·L)), with its 95% interval."""
         law = self.law()
@@ -136,8 +141,7 @@ class TransitionFit(Fit):
             f"ln width = a + b·depth: a = {a:.4g} ± {errors['a']:.2g}, {fitted} (the paper: {paper.a:g}, {paper.b:g})."
         )
         if self.law() is not None:
-            crossed = {depth for i in self.used for depth in (self.pairs[i].shallow, self.pairs[i].deep)}
-            sizes = [(depth, self.transition(depth)) for depth in sorted(crossed)]
+            sizes = [(depth, self.transition(depth)) for depth in self.crossed]
             said = [f"{_few(i.value)} ({_few(i.low)} to {_few(i.high)}) for {depth}" for depth, i in sizes]
             lines.append(f"N_transition, from which more layers pay: {joined(said)}.")
         if self.counting == "total":
