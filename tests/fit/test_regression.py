@@ -155,3 +155,7 @@ def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
     made = regress(means, draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
     assert made.unequal == pytest.approx(stats.bartlett(*draw).pvalue)
     assert regress(X, line(), np.arange(N), NOBODY).unequal == 1.0
+    rounding = regress(
+        design, design @ np.ones(4) + 1e-11 * (y - 1), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups
+    )
+    assert rounding.unequal == 1.0

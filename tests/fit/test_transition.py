@@ -438,6 +438,7 @@ def test_depths_that_make_no_difference_get_no_crossing() -> None:
     assert all(fit.pairs[0].verdict != "seen" for fit in fits)
     same = fit_transition(curved("0 * x", noise=0.0), bootstrap=0)
     assert "the same at every size" in same.pairs[0].words
+    assert not any("scatter" in warning for warning in same.warnings), "rounding is no noise"
 
 
 def test_a_crossing_that_one_cell_makes_is_warned_of_without_a_law_too() -> None:

@@ -31,6 +31,12 @@ def test_one_row_a_cell_that_is_over_in_the_order_of_the_spec(runs: Path) -> Non
     assert "seconds" in table(cells, runs, timings=True).columns
 
 
+def test_the_seed_is_in_the_table_though_only_one_was_asked_for(runs: Path) -> None:
+    cells = cells_of(toys(seeds=[1]))
+    assert all("seed" not in cell.varied for cell in cells)
+    assert table(cells, runs)["seed"].to_list() == [1] * len(cells)
+
+
 def test_csv_parquet_and_json_say_the_same(runs: Path, tmp_path: Path) -> None:
     frame = table(cells_of(toys()), runs)
     for suffix in ("csv", "parquet", "json"):
