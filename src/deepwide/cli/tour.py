@@ -65,9 +65,9 @@ def _loop(home: Path, number: int) -> None:
     spec, runs, fit, law = (home / name for name in ("sweep.toml", "runs", "fit.json", "law.json"))
     write_text(spec, SWEEP)
     _step(number, "And your own data? Four depths at three sizes", f"sweep run {_quoted(spec)} --runs {_quoted(runs)}")
-    # Runs this small cannot give a slope of their own: the paper's is assumed, and one crossing is enough.
-    curves = f"--slope 0.0555 --out {_quoted(fit)} --plot {_quoted(home / 'curves.svg')}"
-    _step(number + 1, "Where does deeper start to win? (with the paper's slope)", f"fit {_quoted(runs)} {curves}")
+    # Three sizes are too few to show where depths cross; a bowl in depth needs no more.
+    how = f"--kind ridge --base power --out {_quoted(fit)} --picture map --plot {_quoted(home / 'fitted.svg')}"
+    _step(number + 1, "What depth is best at a size, by these runs?", f"fit {_quoted(runs)} {how}")
     found = load_fit(fit).law()
     if found is None:
         console().print("Runs this small gave no law here, and fit says so; with one: deepwide plan --law law.json")
@@ -76,7 +76,7 @@ def _loop(home: Path, number: int) -> None:
     _step(
         number + 2,
         "The loop closes: a plan by that law (a guess, from runs this small)",
-        f"plan 1M --law {_quoted(law)}",
+        f"plan 100k --law {_quoted(law)}",
     )
 
 

@@ -132,7 +132,8 @@ class TransitionFit(Fit):
         lines = [pair.words for pair in self.pairs]
         lines.append(f"Two regimes: {self.verdict()[0]}. {self.verdict()[1]}")
         if not self.used:
-            return [*lines, "No law: a line needs two crossings (or --slope to assume one)."]
+            enough = "two crossings (or --slope to assume one)" if self.slope is None else "one crossing"
+            return [*lines, f"No law: a line needs {enough}."]
         paper = transition_law()
         a, b = self["a"], self["b"] if self.slope is None else self.slope
         errors = self.standard_errors
