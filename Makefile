@@ -27,6 +27,7 @@ docs: $(VENV)/.dev  ## rewrite the pages with what their commands print, and red
 	$(BIN)/python -m deepwide audit $(MAP) --plot docs/map.svg > /dev/null
 	$(BIN)/python -m deepwide check-scaling --plot docs/scaling.svg > /dev/null
 	$(BIN)/python -m deepwide fit results/fit/depth-width-cpu.csv results/fit/depth-width-between.csv --noise depth --plot docs/fit.svg > /dev/null
+	$(BIN)/python -m deepwide fit results/fit/depth-width-long.csv --kind ridge --base power --picture map --plot docs/fit_map.svg > /dev/null
 	$(BIN)/python tests/test_docs.py
 
 bench: $(VENV)/.dev  ## what we claim about speed, measured here
