@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,63 @@ def test_the_page_on_fits_shows_what_was_measured() -> None:
     assert f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f} thousand" in page
 
 
+def test_the_page_on_fits_quotes_the_ablation_and_the_calibration() -> None:
+    """The numbers and verdicts of its sentences, as the fits have them."""
+    page = " ".join((ROOT / "docs/fit.md").read_text(encoding="utf-8").split())
+    short, long, reviews = (
+        ABLATION[name]["depth"] for name in ("2M tokens, all", "8M tokens", "film reviews, 2M tokens")
+    )
+
+    def power(fit: dict[str, Any]) -> str:
+        return "{:.2f} ({:.2f} to {:.2f})".format(*fit["ridge"]["exponent"])
+
+    def crossing(fit: dict[str, Any], pair: str) -> str:
+        size, low, high = fit["transition"]["crossings"][pair]["size"]
+        return f"{thousands(size)} ({thousands(low)} to {thousands(high)})"
+
+    best = ["{:.1f} ({:.1f} to {:.1f})".format(*each) for each in long["ridge"]["best depth there"]]
+    sizes = [thousands(size) for size in long["ridge"]["sizes"]]
+    b, noise = short["transition"]["line"]["b"], short["transition"]["noise, %"]
+    quoted = (
+        f"the power {power(short)} at 2M tokens, {power(long)} at 8M",
+        f"it is {best[0]} layers at {sizes[0]} and {best[1]} at {sizes[1]}",
+        f"four layers overtake two at {crossing(short, '2/4')}, eight overtake two at {crossing(short, '2/8')}",
+        f"eight overtake two at {crossing(long, '2/8')}",
+        f"1/8 at {crossing(short, '1/8')} and 2/4",
+        f"whose middle is 5.7, at {crossing(short, '4/8')}, with no upper limit",
+        f"has b = {b[0]:.2f} ({b[1]:.2f} to {b[2]:.2f} by bootstrap)",
+        f"{noise['1']:.1f}% of loss for one layer and {noise['8']:.1f} to {noise['4']:.1f}% for two to eight",
+        f"1/8 cross at {crossing(reviews, '1/8')} and 2/8 at {crossing(reviews, '2/8')}",
+        f"like the size to the power {power(reviews)}, as on the standard library",
+    )
+    for words in quoted:
+        assert words in page
+    regimes = [fit["transition"]["crossings"][pair]["two regimes"] for fit, pair in ((short, "1/8"), (short, "2/8"))]
+    regimes += [
+        ABLATION["8M tokens"][noise]["transition"]["crossings"]["2/8"]["two regimes"] for noise in ("same", "depth")
+    ]
+    assert set(regimes) == {"seen"}
+    assert list(ABLATION["stated before the runs"].values()).count(True) == 1, "one held and three did not"
+    found = json.loads((ROOT / "results/fit/calibration.json").read_text())
+    one, own = (
+        found["4 depths, 9 sizes, 1 seed, noise 4, 1, 0.5, 0.5% by depth"],
+        found["the same, each depth's own noise"],
+    )
+    shown = [
+        {pair: each["crossings shown"][f"crossing {pair}"] for pair in ("1/2", "2/4", "4/8")} for each in (one, own)
+    ]
+    for words in (
+        f"2/4 is shown in {shown[0]['2/4']:.0%} of the sweeps, 4/8 in {shown[0]['4/8']:.0%}",
+        f"covers that of 1/2 in {one['coverage']['crossing 1/2']:.0%}",
+        f"2/4 is shown in {shown[1]['2/4']:.0%} and 4/8 in {shown[1]['4/8']:.0%}",
+        f"covered in {own['coverage']['crossing 1/2']:.0%} of those",
+        f"{100 * found['depth makes no difference']['pairs with a crossing']:.1f}% of the pairs got a crossing",
+    ):
+        assert words in page
+    plans = found["laws for plan"]["coverage"].values()
+    assert f"covers {100 * min(plans):.1f} to {100 * max(plans):.0f}%" in page
+
+
 def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
     page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
     measured = json.loads((ROOT / "results/train/speed.json").read_text())["rows"]
@@ -183,6 +241,9 @@ def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
         speed, share = row["tokens_per_second"]["deepwide"], row["share_of_peak"]["deepwide"]
         cells = [f"{row['depth']}, {row['width']}", f"{speed:,.0f}", f"{share:.0%}", *times]
         assert f"| {' | '.join(cells)} |" in page
+    memory = json.loads((ROOT / "results/train/speed_memory.json").read_text())["rows"]
+    gain = [f"{row['ratio_of_deepwide']['deepwide (memory given back)']:.2f}" for row in memory]
+    assert f"a factor {gain[0]}, {gain[1]} and {gain[2]}" in page
 
 
 def measured_tables() -> list[str]:

@@ -1,6 +1,7 @@
 """Crossings, the line through them, and what may be said of regimes."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from deepwide.fit import Runs, TransitionFit, fit_transition, load_fit, simulate
 from deepwide.fit.fit import t95
 from deepwide.laws import TransitionLaw
 from deepwide.planning import plan
+from deepwide.quantities import show_count
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 DEPTHS = (1, 2, 4, 8)
@@ -398,17 +400,16 @@ def test_noise_that_cannot_be_told_or_named_gets_a_sentence() -> None:
         sweep(noise={1: 0.1, 2: 0.1, 4: 0.1})
 
 
-def curved(gap: str, noise: float = 0.0005) -> Runs:
+def curved(gap: Callable[[np.ndarray], np.ndarray], noise: float = 0.0005) -> Runs:
     """2 and 4 layers whose gap δ in ln loss, over ln size from −3 to 3, is the given function of x."""
     x = np.tile(np.linspace(-3, 3, 9), 2)
     depth = np.repeat([2, 4], 9)
-    delta = eval(gap, {"x": x})
-    loss = np.exp(1 - 0.1 * x + np.where(depth == 2, delta, 0.0) + np.random.default_rng(3).normal(0, noise, 18))
+    loss = np.exp(1 - 0.1 * x + np.where(depth == 2, gap(x), 0.0) + np.random.default_rng(3).normal(0, noise, 18))
     return Runs.of(depth=depth, block_params=1e5 * np.exp(x), loss=loss)
 
 
 def test_the_reverse_of_two_regimes_is_called_so() -> None:
-    fit = fit_transition(curved("-0.01 * x"), bootstrap=0)
+    fit = fit_transition(curved(lambda x: -0.01 * x), bootstrap=0)
     (pair,) = fit.pairs
     assert (pair.status, pair.size, pair.verdict) == ("none", None, "not seen")
     assert "the deeper wins up to" in pair.words
@@ -418,7 +419,7 @@ def test_the_reverse_of_two_regimes_is_called_so() -> None:
 
 
 def test_a_deeper_that_wins_in_the_middle_only_is_no_regime() -> None:
-    fit = fit_transition(curved("0.02 - 0.01 * x**2"), bootstrap=0)
+    fit = fit_transition(curved(lambda x: 0.02 - 0.01 * x**2), bootstrap=0)
     (pair,) = fit.pairs
     assert pair.until == pytest.approx(1e5 * math.exp(math.sqrt(2)), rel=0.1)
     assert "only" in pair.words
@@ -436,28 +437,28 @@ def test_depths_that_make_no_difference_get_no_crossing() -> None:
         fits.append(fit_transition(runs, bootstrap=0))
     assert sum(fit.pairs[0].size is not None for fit in fits) <= 4
     assert all(fit.pairs[0].verdict != "seen" for fit in fits)
-    same = fit_transition(curved("0 * x", noise=0.0), bootstrap=0)
+    same = fit_transition(curved(lambda x: 0 * x, noise=0.0), bootstrap=0)
     assert "the same at every size" in same.pairs[0].words
     assert not any("scatter" in warning for warning in same.warnings), "rounding is no noise"
 
 
 def test_a_crossing_that_one_cell_makes_is_warned_of_without_a_law_too() -> None:
-    runs = curved("-0.02 + 0 * x")
+    runs = curved(lambda x: -0.02 + 0 * x)
     loss = runs.loss.copy()
     loss[-1] *= 0.92
     runs = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=loss)
     fit = fit_transition(runs, bootstrap=0)
     assert fit.law() is None
     assert any("the crossing of 2 and 4 layers hangs on one cell: without depth 4" in each for each in fit.warnings)
-    calm = fit_transition(curved("0.02 * x"), bootstrap=0)
+    calm = fit_transition(curved(lambda x: 0.02 * x), bootstrap=0)
     assert not any("hangs" in each or "moves" in each for each in calm.warnings)
 
 
 def test_the_summary_says_where_more_layers_pay_and_what_embeddings_are(fitted: TransitionFit) -> None:
     text = fitted.summary()
     size = fitted.transition(4)
-    assert "N_transition" in text
-    assert f"{round(size.value / 1000)}K" in text.replace(".0K", "K") or "for 4" in text
+    said = [show_count(round(value or 0)) for value in (size.value, size.low, size.high)]
+    assert f"{said[0]} ({said[1]} to {said[2]}) for 4" in text
     assert "between seeds" in text
     assert fitted.seed_noise == pytest.approx(0.002, rel=0.3)
     assert fitted.pairs[1].resampled is not None

@@ -69,11 +69,7 @@ class Curves(BaseModel):
             D[:, i : i + 3] = sign * np.eye(3)
         gap, C = D @ np.array(self.theta), D @ np.array(self.covariance) @ D.T
         told = int(np.linalg.matrix_rank(C, hermitian=True))  # 2 where they share their bend
-        dof = (
-            min((self.dofs[self.depths.index(depth)] for depth in (shallow, deep)), default=0)
-            if self.dofs
-            else self.dof
-        )
+        dof = min(self.dofs[self.depths.index(depth)] for depth in (shallow, deep)) if self.dofs else self.dof
         return float(fdtrc(told, max(dof, 1e-3), gap @ np.linalg.pinv(C, hermitian=True) @ gap / max(told, 1)))
 
     def loss(self, depth: int, size: ArrayLike) -> list[Interval]:
