@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from deepwide.answers import Interval
 from deepwide.fit import Fit, Runs, fit_ridge, fit_transition, read_runs
 from deepwide.fit.regression import Noise
 from deepwide.fit.transition import Pair
-from deepwide.laws import Interval
 
 FOLDER = Path("results/fit")
 SETS = {

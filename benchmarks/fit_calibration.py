@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from deepwide.answers import Interval
 from deepwide.fit import fit_ridge, fit_transition, simulate
-from deepwide.laws import Interval, TransitionLaw, depth_cost
+from deepwide.laws import TransitionLaw, depth_cost
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 SIZES = list(np.geomspace(2e4, 2e6, 7))

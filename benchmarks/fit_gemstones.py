@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from deepwide.answers import Interval
 from deepwide.fit import Runs, fit_ridge, read_runs
-from deepwide.laws import Interval, transition_law
+from deepwide.laws import transition_law
 
 VOCAB = 50304
 FILES = {"hot": "hot_100b+_477", "cooled": "cool_end", "lower rates": "lr_ablation_hot_477"}

@@ -24,10 +24,11 @@ import numpy as np
 import scipy
 from scipy.optimize import minimize
 
+from deepwide.answers import Interval
 from deepwide.fit import Runs, read_runs
 from deepwide.fit.robust import Problem, forward, objective, psi
 from deepwide.fit.surface import COLUMNS, NAMES, SurfaceFit, fit_surface
-from deepwide.laws import COMPUTE_LAWS, ComputeLaw, Interval, find_law
+from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
 
 POINTS = "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"
 EPOCH = {"E": (1.769, 1.871), "alpha": (0.317, 0.373), "beta": (0.331, 0.415)}

@@ -25,16 +25,21 @@ HEAVY = (
 )
 
 # What each room may import of the others: shape ← laws ← planning, auditing; everything ← cli.
+BOTTOM = {"arrays", "errors", "quantities", "faults", "files", "answers", "settings", "signals"}
 MAY_IMPORT = {
     "arrays": set(),
     "errors": set(),
+    "faults": set(),
+    "signals": set(),
     "quantities": {"errors"},
-    "files": {"errors"},
-    "shape": {"arrays", "errors", "quantities", "files"},
-    "laws": {"arrays", "errors", "quantities", "files", "shape"},
-    "catalogue": {"arrays", "errors", "quantities", "files", "shape"},
-    "planning": {"arrays", "errors", "quantities", "files", "shape", "laws", "catalogue"},
-    "auditing": {"arrays", "errors", "quantities", "files", "shape", "laws", "catalogue", "planning"},
+    "files": {"errors", "faults"},
+    "answers": {"errors"},
+    "settings": {"errors"},
+    "shape": BOTTOM,
+    "laws": BOTTOM | {"shape"},
+    "catalogue": BOTTOM | {"shape"},
+    "planning": BOTTOM | {"shape", "laws", "catalogue"},
+    "auditing": BOTTOM | {"shape", "laws", "catalogue", "planning"},
 }
 
 

@@ -5,9 +5,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from deepwide.answers import Interval
 from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError, quoted
-from deepwide.laws import Interval, Law, Opinion, depth_cost, depth_law, outside_the_data, published_laws
+from deepwide.laws import Law, Opinion, depth_cost, depth_law, outside_the_data, published_laws
+from deepwide.quantities import plural
 from deepwide.shape import Params, Shape
 
 WITHIN = 0.10  # for a law that publishes no errors
@@ -43,7 +45,7 @@ class Verdict(BaseModel):
     def sentence(self) -> str:
         """The verdict in one line."""
         ratio = (
-            f"{self.name} is {self.verdict}: {_plural(self.shape.depth, 'layer')}, "
+            f"{self.name} is {self.verdict}: {plural(self.shape.depth, 'layer')}, "
             f"{self.depth_over_law.value:.2f} times the {self.law_depth.value:.1f} of the {self.law} law"
         )
         cost, instead = self.loss_percent, f"{self.instead_depth} × {self.instead_width}"
@@ -120,10 +122,6 @@ def audit(model: Shape | str, *, name: str = "", law: str | Law | None = None, n
         opinions=[other.opinion(N, shape.vocab) for other in {chosen.name: chosen, **published_laws()}.values()],
         notes=remarks,
     )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _ratio(depth: int, law_depth: Interval) -> Interval:

@@ -86,6 +86,29 @@ def show_bytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def show_seconds(seconds: float, least: float = 1) -> str:
+    """A duration for reading; below `least` it is too short to matter.
+
+    >>> show_seconds(0.2), show_seconds(75), show_seconds(9000), show_seconds(400_000)
+    ('< 1 s', '75 s', '2.5 h', '4.6 days')
+    """
+    if seconds < least:
+        return f"< {least:g} s"
+    for start, size, unit in ((172_800, 86_400, "days"), (5400, 3600, "h"), (120, 60, "min")):
+        if seconds >= start:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "layer"), plural(1200, "layer")
+    ('1 layer', '1,200 layers')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def _plain(number: float, digits: int) -> str:
     """So many significant digits, never with an exponent."""
     return format(Decimal(f"{number:.{digits}g}"), "f")

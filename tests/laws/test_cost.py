@@ -12,14 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.laws import (
-    Interval,
-    depth_cost,
-    measured_optimum,
-    outside_the_data,
-    step_time_ratio,
-    transition_law,
-)
+from deepwide.answers import Interval
+from deepwide.laws import depth_cost, measured_optimum, outside_the_data, step_time_ratio, transition_law
 
 ROOT = Path(__file__).parents[2]
 DERIVED = json.loads(files("deepwide.laws").joinpath("gemstones.json").read_text(encoding="utf-8"))

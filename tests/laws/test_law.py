@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
+from deepwide.answers import Z95
 from deepwide.laws import Law, SurfaceLaw, TransitionLaw, find_law, published_laws, transition_law
-from deepwide.laws.law import Z95, CeilingLaw, IndifferentLaw, VocabularyLaw
+from deepwide.laws.law import CeilingLaw, IndifferentLaw, VocabularyLaw
 
 LEVINE = transition_law()
 GEMSTONES = find_law("gemstones")

@@ -265,7 +265,7 @@ def test_a_memory_budget_is_read_in_bytes(text: Any) -> None:
         (1e9, {"pipeline_stages": 10**9}, "misses the budget by more than a factor 1.5"),
         (1e9, {"tensor_parallel": 10**9}, "nothing fits"),
         (1e9, {"tensor_parallel": 999_999_937, "width_multiple": 999_999_929}, "nothing fits"),
-        (1e9, {"famly": "llama"}, r"Style has no field 'famly': did you mean 'family'\?$"),
+        (1e9, {"famly": "llama"}, r"there is no setting 'famly': did you mean 'family'\?$"),
         (1e9, {"family": "lama"}, r"no family 'lama': did you mean 'llama'\?$"),
         (1e9, {"family": "mixtral"}, "planning covers dense families, and mixtral has experts"),
         (1e9, {"bandwidth_bytes": 0}, "the bandwidth must be above 0"),

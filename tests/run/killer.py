@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deepwide.run import RunFolder, faults
+from deepwide import faults
+from deepwide.run import RunFolder
 from deepwide.sweep.trainers import trainer_of
 from deepwide.sweep.worker import work
 

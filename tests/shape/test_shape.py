@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_said_in_one_sentence(fields: dict[str, Any], sente
 
 
 def test_an_unknown_field_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(DeepwideError, match=r"Shape has no field 'dept': did you mean 'depth'\?$"):
+    with pytest.raises(DeepwideError, match=r"there is no field 'dept': did you mean 'depth'\?$"):
         Shape.of(dept=12, depth=12, width=64)
 
 

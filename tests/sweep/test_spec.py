@@ -23,9 +23,9 @@ def refused(**changes: Any) -> str:
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_name() -> None:
-    assert "there is no key 'sedes': did you mean 'seeds'?" in refused(sedes=[1])
-    assert "there is no key 'iso.parms': did you mean 'params'?" in refused(iso={"parms": ["1M"], "depths": [1]})
-    assert "there is no key 'run.stesp': did you mean 'steps'?" in refused(run={"trainer": "toy", "stesp": 3})
+    assert "there is no setting 'sedes': did you mean 'seeds'?" in refused(sedes=[1])
+    assert "there is no setting 'iso.parms': did you mean 'params'?" in refused(iso={"parms": ["1M"], "depths": [1]})
+    assert "there is no setting 'run.stesp': did you mean 'steps'?" in refused(run={"trainer": "toy", "stesp": 3})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from deepwide.cli.app import console, print_json
 from deepwide.errors import DeepwideError
+from deepwide.quantities import show_seconds
 from deepwide.separation import certificates
 from deepwide.separation.case import Case
 from deepwide.separation.field import PRIME, another_prime
@@ -188,7 +189,7 @@ def _measure(
     slower = max(1.0, found.seconds / need.seconds) if need.seconds > 1 else 1.0
     expected = slower * estimate(case, full_grid, flint=True).seconds
     if again is None and expected > _CONFIRM_BY_DEFAULT_SECONDS:
-        print(f"Not confirmed: that would take about {_time(expected)}; ask with --confirm.", file=sys.stderr)
+        print(f"Not confirmed: that would take about {show_seconds(expected)}; ask with --confirm.", file=sys.stderr)
         again = False
     second = None
     if again is not False:
@@ -210,13 +211,6 @@ def _write(content: dict[str, Any], path: Path, parts: list[Partial]) -> None:
         parts.pop().remove()
 
 
-def _time(seconds: float) -> str:
-    if seconds < 5:
-        return "< 5 s"
-    minutes = seconds / 60
-    return f"{seconds:.0f} s" if seconds < 100 else f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.0f} h"
-
-
 def _confirmed(content: dict[str, Any]) -> str:
     second = content["confirmed"]
     return f"confirmed modulo {second['prime']} by {second['algorithm'].upper()}" if second else "not confirmed"
@@ -234,7 +228,7 @@ def _show_row(content: dict[str, Any], case: Case, kept: bool, blocks: bool) -> 
     console().print(
         _ROW.format(
             case.depth, case.width, case.heads, content["rank"], content["bound"],
-            _time(content["seconds"]), ", ".join(words),
+            show_seconds(content["seconds"], 5), ", ".join(words),
         ),
         soft_wrap=True,
     )  # fmt: skip
@@ -267,7 +261,9 @@ def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | No
         for k, (rank, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
             table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(rank), str(most))
         out.print(table)
-    out.print(f"measured        modulo {content['prime']} in {_time(content['seconds'])}, {_confirmed(content)}")
+    out.print(
+        f"measured        modulo {content['prime']} in {show_seconds(content['seconds'], 5)}, {_confirmed(content)}"
+    )
     if path:
         out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
 

@@ -1,6 +1,5 @@
 """`deepwide sweep plan|run|status|resume|retry|export`, and the worker that executors start."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import typer
 
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError
+from deepwide.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from deepwide.sweep import Cell, CellStatus, Outcome, Spec
@@ -256,14 +256,8 @@ def _drive(
         _check_device(device)
     driver = Driver(executor, per_worker=cells_per_worker(expected_seconds(cells, home, threads)))
     all_over = all((home / cell.id / "result.json").exists() for cell in cells)
-    asked: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: asked.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with live_status(spec.name, cells, home, quiet=json) as redraw:
-            outcome = driver.drive(cells, home, each_tick=redraw, stop=lambda: bool(asked))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with stop_on_signals() as stop, live_status(spec.name, cells, home, quiet=json) as redraw:
+        outcome = driver.drive(cells, home, each_tick=redraw, stop=stop)
     states = [status_of(cell, home) for cell in cells]
     if json:
         print_json(_status_json(spec, states) | {"started": outcome.started})

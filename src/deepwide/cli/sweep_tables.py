@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from deepwide.cli.app import console
-from deepwide.quantities import show_bytes, show_count
+from deepwide.quantities import show_bytes, show_count, show_seconds
 from deepwide.sweep import Cell, CellStatus, status_of
 from deepwide.sweep.status import OVER, STATES
 
@@ -133,20 +133,6 @@ def _line_on_change(name: str, cells: Sequence[Cell], runs: Path) -> Callable[[]
 def _counts(states: Sequence[CellStatus]) -> str:
     counts = Counter(state.state for state in states)
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-
-
-def show_seconds(seconds: float) -> str:
-    """A duration for reading.
-
-    >>> show_seconds(0.2), show_seconds(75), show_seconds(9000), show_seconds(400_000)
-    ('< 1 s', '75 s', '2.5 h', '4.6 days')
-    """
-    if seconds < 1:
-        return "< 1 s"
-    for least, size, unit in ((172_800, 86_400, "days"), (5400, 3600, "h"), (120, 60, "min")):
-        if seconds >= least:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _table(title: str) -> Table:

@@ -9,11 +9,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from deepwide.answers import Interval
 from deepwide.auditing import Verdict
 from deepwide.catalogue import Model
-from deepwide.laws import Interval, Law, Opinion
+from deepwide.laws import Law, Opinion
 from deepwide.planning import Plan
-from deepwide.quantities import show_bytes, show_count
+from deepwide.quantities import plural, show_bytes, show_count
 from deepwide.shape import Flops, InferenceMemory, Shape, TrainingMemory
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
@@ -53,11 +54,6 @@ def span(interval: Interval, digits: int = 1, own: str = "95%") -> str:
     if interval.low is None:
         return text
     return f"{text} ({own}: {interval.low:.{digits}f} to {interval.high:.{digits}f})"
-
-
-def plural(count: int, noun: str) -> str:
-    """1 layer, 2 layers."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def describe(shape: Shape) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.settings import with_setting
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder
@@ -63,7 +64,8 @@ def train(
     """
     _needs_torch()
     from deepwide.run.folder import local_path
-    from deepwide.train import override, read_toml, resolve
+    from deepwide.settings import read_toml
+    from deepwide.train import override, resolve
 
     if network:
         os.environ["DEEPWIDE_NETWORK"] = "1"
@@ -118,11 +120,11 @@ def _train(
 
     from deepwide.run import RunFolder
     from deepwide.shape import flops
+    from deepwide.signals import stop_on_signals
     from deepwide.train import NUMERICS, data_fingerprint
     from deepwide.train import train as work
     from deepwide.train.hardware import find_device, peak_flops
     from deepwide.train.progress import Bar
-    from deepwide.train.signals import stop_on_signals
     from deepwide.train.sinks import check_sink, open_sink
 
     for asked in log:
@@ -138,7 +140,7 @@ def _train(
         return folder if first else None
     assert run.steps
     with ExitStack() as stack:
-        stop = stack.enter_context(stop_on_signals())
+        stop = stack.enter_context(stop_on_signals(second_interrupts=True))
         if not first:
             work(folder, None, device=device, threads=threads, stop=stop)
             return None
@@ -200,17 +202,10 @@ def _show_result(folder: "RunFolder", json: bool) -> None:
 
 def _over(fields: dict[str, Any], given: dict[str, object]) -> dict[str, Any]:
     """Settings with those of the options put over them; text stays text, even a folder named 2024."""
-    made = dict(fields)
     for name, value in given.items():
-        part, dot, inner = name.rpartition(".")
-        if value is None:
-            continue
-        if dot:
-            table = made.get(part, {})
-            made[part] = {**table, inner: value} if isinstance(table, dict) else {inner: value}
-        else:
-            made[name] = value
-    return made
+        if value is not None:
+            fields = with_setting(fields, name.split("."), value)
+    return fields
 
 
 def _needs_torch() -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from deepwide.shape.shape import Part
+from deepwide.settings import Part
 
 BYTES_VOCAB = 256
 LEAST_BPE = 257  # every byte, and the end of a document

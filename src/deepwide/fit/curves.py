@@ -8,12 +8,12 @@ import math
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from deepwide.answers import Interval
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.fit import rows, t95
 from deepwide.fit.regression import Noise, Regression, regress, seed_columns
 from deepwide.fit.runs import Counting, Runs
-from deepwide.laws import Interval
 
 OWN_BEND = 5  # sizes from which a depth has a curvature of its own
 LEAST_SIZES = 3

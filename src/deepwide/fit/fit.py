@@ -10,12 +10,13 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from deepwide.answers import Interval
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.files import write_text
 from deepwide.fit.regression import Regression
 from deepwide.fit.runs import Counting, Runs
-from deepwide.laws import Interval, Law
+from deepwide.laws import Law
 
 FORMAT = "deepwide-fit-1"
 LARGEST_BYTES = 2**26

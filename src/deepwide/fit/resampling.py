@@ -4,10 +4,10 @@ from typing import Literal
 
 import numpy as np
 
+from deepwide.answers import Interval
 from deepwide.arrays import Floats, Integers
 from deepwide.errors import DeepwideError, quoted
 from deepwide.fit.runs import Runs
-from deepwide.laws import Interval
 
 Unit = Literal["cell", "shape"]
 

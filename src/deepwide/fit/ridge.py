@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from deepwide.answers import Z95, Interval
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.fit import Fit, check_noise, check_positive, residual_table, rows, share_range, t95, told_noise
 from deepwide.fit.regression import Noise, Regression, regress, seed_columns
 from deepwide.fit.resampling import units_of
 from deepwide.fit.runs import Counting, Runs
-from deepwide.laws import Bowl, Interval, RidgeLaw, TransitionLaw, find_law
-from deepwide.laws.law import Z95
+from deepwide.laws import Bowl, RidgeLaw, TransitionLaw, find_law
 from deepwide.quantities import show_count
 
 LEARNING_CURVE = 4  # lengths of one shape from which they are probably checkpoints

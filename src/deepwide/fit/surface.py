@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from deepwide.answers import Interval
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.diagnosis import alike, distinct, influence, unseen
@@ -20,7 +21,7 @@ from deepwide.fit.fit import Fit, residual_table, rows, share_range
 from deepwide.fit.resampling import Unit, draws_of, spread, units_of
 from deepwide.fit.robust import NOTHING, Problem, forward, minimise, sandwich, solve
 from deepwide.fit.runs import Counting, Runs
-from deepwide.laws import ComputeLaw, Interval, SurfaceLaw
+from deepwide.laws import ComputeLaw, SurfaceLaw
 from deepwide.quantities import show_count
 
 Terms = Literal["tokens", "shape"]

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from deepwide.answers import Z95, Interval
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fit.curves import Curves, fit_curves
@@ -30,8 +31,7 @@ from deepwide.fit.fit import (
 from deepwide.fit.regression import Noise, Regression
 from deepwide.fit.ridge import fit_ridge
 from deepwide.fit.runs import BLOCK_MATRICES, Counting, Runs
-from deepwide.laws import Bowl, Interval, TransitionLaw, transition_law
-from deepwide.laws.law import Z95
+from deepwide.laws import Bowl, TransitionLaw, transition_law
 from deepwide.quantities import show_count
 
 REACH = math.log(4)  # how far beyond the data a crossing is still called one

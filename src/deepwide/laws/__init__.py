@@ -3,7 +3,7 @@
 from deepwide.laws.book import depth_law, find_law, load_law, published_laws, save_law, transition_law
 from deepwide.laws.compute import COMPUTE_LAWS, ComputeLaw, compute_law
 from deepwide.laws.cost import depth_cost, measured_optimum, outside_the_data, step_time_ratio
-from deepwide.laws.law import AspectLaw, Bowl, DepthCurve, Interval, Law, Opinion, RidgeLaw, SurfaceLaw, TransitionLaw
+from deepwide.laws.law import AspectLaw, Bowl, DepthCurve, Law, Opinion, RidgeLaw, SurfaceLaw, TransitionLaw
 
 __all__ = [
     "COMPUTE_LAWS",
@@ -11,7 +11,6 @@ __all__ = [
     "Bowl",
     "ComputeLaw",
     "DepthCurve",
-    "Interval",
     "Law",
     "Opinion",
     "RidgeLaw",

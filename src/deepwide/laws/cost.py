@@ -10,8 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from deepwide.answers import Z95, Interval
 from deepwide.laws.book import transition_law
-from deepwide.laws.law import Z95, Interval, Law
+from deepwide.laws.law import Law
 
 SLACK = math.log(2)  # how far beyond the measured range of ln(depth / law) the bowl is still quoted
 

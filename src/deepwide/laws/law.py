@@ -4,26 +4,15 @@ Legend: N block parameters, L depth, d width, V vocabulary. Sizes may be numbers
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
+from deepwide.answers import Z95, Interval
 from deepwide.arrays import ArrayLike, Floats
 from deepwide.quantities import show_count
-
-Z95 = 1.959964
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95% interval, where there is one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 class DepthCurve(NamedTuple):

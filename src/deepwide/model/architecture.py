@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.settings import Part, Positive, explain
 from deepwide.shape import Shape
-from deepwide.shape.shape import Part, Positive, explain
 
 AttentionKind = Literal["softmax", "linear"]
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]

@@ -10,12 +10,12 @@ from deepwide.arrays import ArrayLike, Floats, Integers
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean
 from deepwide.laws import DepthCurve, Law, compute_law, depth_law
 from deepwide.quantities import parse_bytes, parse_count, show_bytes, show_count
+from deepwide.settings import explain
 from deepwide.shape import Shape
 from deepwide.shape.flops import causal_training_flops
 from deepwide.shape.memory import INFERENCE_BYTES, cache_elements
 from deepwide.shape.params import count
 from deepwide.shape.rounding import Rounded, round_shapes
-from deepwide.shape.shape import explain
 from deepwide.shape.style import Style
 
 BudgetKind = Literal["block", "total", "flops", "memory"]

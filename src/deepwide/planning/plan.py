@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, computed_field
 
+from deepwide.answers import Interval
 from deepwide.catalogue import nearest_models
 from deepwide.errors import DeepwideError
 from deepwide.laws import (
-    Interval,
     Law,
     Opinion,
     depth_cost,

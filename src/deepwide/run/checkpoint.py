@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from deepwide.run import durable
+from deepwide import files
 from deepwide.run.records import UnreadableRun, canonical, read_record
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def write(folder: Path, run: str, step: int, tensors: Mapping[str, Any], state: 
     folder.mkdir(parents=True)
     hashes = {}
     for name, content in chain([(STATE, canonical(dict(state)).encode())], _shards(tensors)):
-        durable.write_new(folder / name, content)
+        files.write_new(folder / name, content)
         hashes[name] = hashlib.sha256(content).hexdigest()
     manifest = {"run": run, "step": step, "files": hashes}
-    durable.write_new(folder / MANIFEST, canonical(manifest | {"sha256": _hash_of(manifest)}).encode())
-    durable.sync_folder(folder)
+    files.write_new(folder / MANIFEST, canonical(manifest | {"sha256": _hash_of(manifest)}).encode())
+    files.sync_folder(folder)
 
 
 def read(folder: Path, run: str, framework: Framework = "torch") -> Checkpoint:

@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from deepwide import faults, files
 from deepwide.errors import DeepwideError
-from deepwide.run import checkpoint, durable, faults, records
+from deepwide.run import checkpoint, records
 from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, SECONDS, Lease, lock, read_lease, read_result
 
 CONFIG = "config.json"
@@ -80,11 +81,11 @@ class RunFolder:
             record = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
             path.parent.mkdir(parents=True, exist_ok=True)
             _clear_abandoned(path)
-            temporary = durable.temporary_beside(path)
+            temporary = files.temporary_beside(path)
             temporary.mkdir()
             try:
-                durable.write_new(temporary / CONFIG, (records.canonical(record) + "\n").encode())
-                durable.move(temporary, path)
+                files.write_new(temporary / CONFIG, (records.canonical(record) + "\n").encode())
+                files.move(temporary, path)
             except OSError:
                 if not path.exists():  # else another process was quicker, with the same content
                     raise
@@ -149,14 +150,14 @@ class RunFolder:
                 return None
             number = sum(1 for _ in self.path.glob("result.*.json")) + 1
             os.rename(self.path / RESULT, self.path / f"result.{number}.json")
-            durable.sync_folder(self.path)
+            files.sync_folder(self.path)
             faults.point("after reopening")
             return str(ended["status"])
 
 
 def _clear_abandoned(path: Path) -> None:
     """Remove half-made folders of this run that a crash left; one that is young may be being made right now."""
-    for half in path.parent.glob(f".{path.name}.*{durable.TEMPORARY}"):
+    for half in path.parent.glob(f".{path.name}.*{files.TEMPORARY}"):
         with contextlib.suppress(OSError):
             if time.time() - half.stat().st_mtime > 600:
                 shutil.rmtree(half, ignore_errors=True)

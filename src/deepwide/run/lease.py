@@ -27,8 +27,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from deepwide import faults, files
 from deepwide.errors import DeepwideError
-from deepwide.run import checkpoint, durable, faults, records
+from deepwide.run import checkpoint, records
 
 SECONDS = 60.0
 KEPT = 2  # checkpoints: the newest, and the one before in case it turns out damaged
@@ -85,8 +86,8 @@ class Lease:
                 self._write_lease("unreadable")
                 raise
             self._write_lease("")
-            durable.clear_temporaries(self.path)
-            durable.clear_temporaries(self.path / CHECKPOINTS)
+            files.clear_temporaries(self.path)
+            files.clear_temporaries(self.path / CHECKPOINTS)
             self._cut(whole)
         self._heartbeat.start()
         return self
@@ -134,7 +135,7 @@ class Lease:
     def checkpoint(self, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any], keep: int = KEPT) -> None:
         """Save a checkpoint; the metrics up to it become durable first, older checkpoints go last."""
         home = self.path / CHECKPOINTS
-        target, temporary = home / str(step), durable.temporary_beside(home / str(step))
+        target, temporary = home / str(step), files.temporary_beside(home / str(step))
         try:
             with self._writing():
                 home.mkdir(exist_ok=True)
@@ -142,8 +143,8 @@ class Lease:
             checkpoint.write(temporary, self.run, step, tensors, state)
             with self._writing():
                 if target.exists():  # a damaged one that this run was resumed from before
-                    durable.remove_folder(target)
-                durable.move(temporary, target)
+                    files.remove_folder(target)
+                files.move(temporary, target)
                 self._good_steps.add(step)
                 self._prune(home, step, keep)
         except BaseException as error:
@@ -160,7 +161,7 @@ class Lease:
             self._sync_metrics()
             if saved := checkpoint.steps(self.path / CHECKPOINTS):
                 self._prune(self.path / CHECKPOINTS, saved[-1], KEPT)
-            durable.write_file(self.path / RESULT, (records.canonical({"status": status} | fields) + "\n").encode())
+            files.write_file(self.path / RESULT, (records.canonical({"status": status} | fields) + "\n").encode())
             self._over = True
         self._ending = status
 
@@ -201,7 +202,7 @@ class Lease:
         record |= {"ended": ended} | ({"note": self._note} if ended and self._note else {})
         content = (records.canonical(record) + "\n").encode()
         try:
-            durable.write_file(self.path / LEASE, content)
+            files.write_file(self.path / LEASE, content)
         except OSError as error:
             if ended != "disk_full" or error.errno not in FULL:
                 raise
@@ -212,7 +213,7 @@ class Lease:
     def _cut(self, size: int) -> None:
         path = self.path / METRICS
         if path.exists() and path.stat().st_size > size:
-            durable.write_file(path, path.read_bytes()[:size])
+            files.write_file(path, path.read_bytes()[:size])
 
     def _sync_metrics(self) -> None:
         if (self.path / METRICS).exists():
@@ -234,7 +235,7 @@ class Lease:
                 self._good_steps.add(old)
                 kept += 1
                 continue
-            durable.remove_folder(home / str(old))
+            files.remove_folder(home / str(old))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 
 from deepwide.arrays import Integers, Numbers
 from deepwide.errors import DeepwideError
-from deepwide.shape.shape import LARGEST
+from deepwide.settings import LARGEST
 from deepwide.shape.style import Measure, Style
 
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)

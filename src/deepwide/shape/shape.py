@@ -1,21 +1,13 @@
 """Shape: the depth, width and parts of one transformer. It knows itself and nothing about laws or training."""
 
-from typing import Annotated, Any, Literal, Self, TypeGuard
+from typing import Any, Literal, Self, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
-from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.errors import DeepwideError
+from deepwide.settings import LARGEST, Natural, Part, Positive, explain
 
-LARGEST = 10**9
-Positive = Annotated[int, Field(ge=1, le=LARGEST)]
-Natural = Annotated[int, Field(ge=0, le=LARGEST)]
 Layers = tuple[Natural, ...]
-
-
-class Part(BaseModel):
-    """A frozen value that rejects what it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Experts(Part):
@@ -128,7 +120,7 @@ class Shape(Part):
         try:
             return cls(**fields)
         except ValidationError as error:
-            raise DeepwideError(explain(error, cls)) from None
+            raise DeepwideError(explain(error, cls, noun="field")) from None
 
     def but(self, **changes: Any) -> Self:
         """The same shape with some fields changed, validated again."""
@@ -155,18 +147,6 @@ class Shape(Part):
         from deepwide.shape.params import count
 
         return count(self)
-
-
-def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first complaint of a pydantic error as a sentence with the nearest valid name."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(step) for step in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"{model.__name__} has no field '{where}': {did_you_mean(where, model.model_fields)}"
-    what = first["msg"].removeprefix("Value error, ")
-    what = what[0].lower() + what[1:].removesuffix(".")
-    got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"
-    return f"{where + ': ' if where else ''}{what}{got}".removesuffix("?") + ("?" if what.endswith("?") else ".")
 
 
 def _is_positive(value: Any) -> TypeGuard[int]:

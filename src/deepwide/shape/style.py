@@ -13,8 +13,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from deepwide.arrays import Numbers
+from deepwide.settings import Part, Positive
 from deepwide.shape.families import family_named
-from deepwide.shape.shape import Part, Positive, Shape
+from deepwide.shape.shape import Shape
 
 Measure = Callable[[Shape], Any]  # what a budget limits: block parameters, total parameters, bytes, …
 

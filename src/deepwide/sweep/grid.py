@@ -10,6 +10,7 @@ from typing import Any
 from deepwide.errors import DeepwideError
 from deepwide.quantities import show_count
 from deepwide.run import RunFolder, run_id
+from deepwide.settings import with_setting
 from deepwide.sweep.spec import Iso, Spec
 from deepwide.sweep.trainers import Cost, Trainer, trainer_of
 
@@ -164,17 +165,10 @@ def _has(config: Mapping[str, Any], key: str) -> bool:
 
 def _with(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A copy with dotted keys set."""
-    made = dict(config)
+    result = dict(config)
     for key, value in changes.items():
-        first, dot, rest = key.partition(".")
-        if not dot:
-            made[first] = value
-            continue
-        inner = made.get(first, {})
-        if not isinstance(inner, Mapping):
-            raise DeepwideError(f"'{key}' cannot be set: '{first}' is not a table.")
-        made[first] = _with(inner, {rest: value})
-    return made
+        result = with_setting(result, key.split("."), value)
+    return result
 
 
 def _short(value: Any) -> str:

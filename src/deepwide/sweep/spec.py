@@ -16,7 +16,6 @@ tokens = "1M"                # the same tokens for all, or flops = "1e13": the s
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -25,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from deepwide.errors import DeepwideError, quoted
 from deepwide.quantities import parse_count
-from deepwide.sweep.trainers import explain
+from deepwide.settings import explain, parse_setting, read_toml, with_setting
 
 LARGEST_FILE = 2**20
 OWN_KEYS = ("name", "seeds", "grid", "iso", "run")
@@ -88,22 +87,11 @@ class Spec(Table):
 def read_spec(path: str | Path, overrides: Sequence[str] = ()) -> Spec:
     """The spec in a file, with `key=value` overrides; every mistake is one sentence that names the file."""
     path = Path(path)
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise DeepwideError(f"{path} is larger than 1 MiB: that is no sweep.")
-        table = tomllib.loads(path.read_bytes().decode())
-    except FileNotFoundError:
-        raise DeepwideError(f"there is no file {path}: give the TOML file of a sweep.") from None
-    except IsADirectoryError:
-        raise DeepwideError(f"{path} is a folder: give the TOML file of a sweep.") from None
-    except UnicodeDecodeError:
-        raise DeepwideError(f"{path} is not a text file in UTF-8.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise DeepwideError(f"{path} is not TOML: {error}.") from None
-    except (RecursionError, ValueError):  # nested a thousand deep, or a number of thousands of digits
-        raise DeepwideError(f"{path} is not a sweep: it is nested too deep or its numbers are too long.") from None
-    for override in overrides:
-        _override(table, override)
+    if path.is_file() and path.stat().st_size > LARGEST_FILE:
+        raise DeepwideError(f"{path} is larger than 1 MiB: that is not a sweep.")
+    table = read_toml(path)
+    for written in overrides:
+        table = _override(table, written)
     return make_spec(table, where=str(path))
 
 
@@ -119,27 +107,17 @@ def make_spec(table: Mapping[str, Any], where: str = "the sweep") -> Spec:
         raise DeepwideError(f"{where} is nested too deep.") from None
 
 
-def _override(table: dict[str, Any], text: str) -> None:
+def _override(table: dict[str, Any], written: str) -> dict[str, Any]:
     """`lr=3e-4`, `model.preset=llama`, `grid.lr=[1e-3, 3e-3]`, `iso.tokens="2M"`: a spec's key or a run's."""
-    key, equals, written = text.partition("=")
-    path = [part.strip() for part in key.split(".")]
-    if not equals or not all(path):
-        raise DeepwideError(f"--set {quoted(text)} is not key=value: write for example --set lr=3e-4.")
-    try:
-        value = tomllib.loads(f"value = {written}")["value"]
-    except (ValueError, RecursionError):
-        value = written.strip()  # a bare word is text
+    path, value = parse_setting(written)
+    name = ".".join(path)
     if path[0] not in OWN_KEYS:
-        path.insert(0, "run")
-        if ".".join(path[1:]) in table.get("grid", {}):
-            raise DeepwideError(f"--set {key}: the grid varies it; use --set 'grid.{key}=[…]'.")
-    if path[0] == "grid":
-        path = ["grid", ".".join(path[1:])] if len(path) > 1 else path
-    for depth, part in enumerate(path[:-1]):
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise DeepwideError(f"--set {key}: '{'.'.join(path[: depth + 1])}' is not a table.")
-    table[path[-1]] = value
+        if isinstance(grid := table.get("grid"), Mapping) and name in grid:
+            raise DeepwideError(f"{name} cannot be set: the grid varies it; set grid.{name} to a list.")
+        path = ["run", *path]
+    elif path[0] == "grid" and len(path) > 1:
+        path = ["grid", ".".join(path[1:])]
+    return with_setting(table, path, value)
 
 
 def _check_plain(value: Any, depth: int = 0) -> None:

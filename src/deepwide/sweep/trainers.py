@@ -7,10 +7,11 @@ There are two: the transformer's (`deepwide.train`), and the toy of the durabili
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.errors import DeepwideError, quoted
 from deepwide.run import Lease, RunFolder
+from deepwide.settings import explain
 
 
 class Cost(NamedTuple):
@@ -103,23 +104,3 @@ def trainer_of(config: Mapping[str, Any]) -> Trainer:
     from deepwide.sweep.transformer import TransformerTrainer
 
     return TransformerTrainer()
-
-
-def explain(error: Exception, model: type[BaseModel], where: str = "") -> str:
-    """The first complaint of pydantic as a sentence, with the nearest valid name at the right level."""
-    if not isinstance(error, ValidationError):
-        return f"{where or 'the config'} must be a table of named values."
-    # A misspelt key often comes with a missing one: name the misspelling.
-    first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
-    path = [str(step) for step in first["loc"]]
-    shown = ".".join([where, *path] if where else path)
-    if first["type"] == "extra_forbidden":
-        fields: dict[str, Any] = dict(model.model_fields)
-        for step in path[:-1]:
-            inner = fields[step].annotation if step in fields else None
-            inner = next((a for a in (inner, *getattr(inner, "__args__", ())) if hasattr(a, "model_fields")), None)
-            fields = dict(inner.model_fields) if inner else {}
-        return f"there is no key '{shown[:80]}': {did_you_mean(path[-1][:80], fields)}"
-    what = first["msg"].removeprefix("Value error, ").removesuffix(".")
-    got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"
-    return f"{shown + ': ' if shown else ''}{what[:1].lower()}{what[1:]}{got}."

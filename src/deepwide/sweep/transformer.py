@@ -5,9 +5,9 @@ from typing import Any, Unpack
 
 from deepwide.run import Lease, RunFolder
 from deepwide.run.records import canonical
+from deepwide.settings import LARGEST
 from deepwide.shape.flops import flops
 from deepwide.shape.memory import training_memory
-from deepwide.shape.shape import LARGEST
 from deepwide.sweep.trainers import Cost, How
 
 

@@ -5,17 +5,15 @@ unreadable; 7 asked to stop, and stopped with a checkpoint.
 """
 
 import logging
-import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
 from deepwide.run import LeaseHeld, LeaseLost, RunFolder, RunOver, UnreadableRun
 from deepwide.run.lease import FULL, SECONDS, Lease
+from deepwide.signals import stop_on_signals
 from deepwide.sweep.trainers import trainer_of
 
 OVER, HELD, FENCED, DISK_FULL, UNREADABLE, STOPPED = 0, 3, 4, 5, 6, 7
@@ -34,7 +32,7 @@ def work(
     """Run each folder that is free and not over; returns the exit code, the most serious of all."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s")
     worst = OVER
-    with _stopping(with_parent) as stop:
+    with stop_on_signals(with_parent=with_parent) as stop:
         for path in folders:
             code = _work(path, owner, seconds, device, threads, stop)
             worst = max(worst, code)
@@ -82,23 +80,3 @@ def _end(lease: Lease, error: BaseException) -> None:
     what = f"{type(error).__name__}: {error}" if not isinstance(error, DeepwideError) else str(error)
     memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     lease.finish("oom" if memory else "failed", error=" ".join(what.split())[:500])
-
-
-@contextmanager
-def _stopping(with_parent: bool) -> Iterator[Callable[[], bool]]:
-    """A flag that SIGTERM and SIGINT raise, and the parent's death too when asked."""
-    asked = [False]
-    parent = os.getppid()
-
-    def ask(*_: object) -> None:
-        asked[0] = True
-
-    def stop() -> bool:
-        return asked[0] or (with_parent and os.getppid() != parent)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deepwide.train.config import RunConfig, override, read_toml, resolve
+from deepwide.train.config import RunConfig, override, resolve
 from deepwide.train.identity import NUMERICS, data_fingerprint
 
 if TYPE_CHECKING:
     from deepwide.run import Lease, RunFolder
 
-__all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "read_toml", "resolve", "train"]
+__all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
 
 
 def train(

@@ -5,17 +5,14 @@ What is resolved lies in the run's folder and, hashed, names it.
 """
 
 import math
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from deepwide.data.config import DataConfig
-from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.errors import DeepwideError, quoted
 from deepwide.model.architecture import (
-    PRESETS,
     Activation,
     Architecture,
     AttentionKind,
@@ -25,7 +22,7 @@ from deepwide.model.architecture import (
     Residual,
 )
 from deepwide.quantities import parse_count
-from deepwide.shape.shape import Natural, Part, Positive, explain
+from deepwide.settings import Natural, Part, Positive, check_names, explain, parse_setting, with_setting
 
 MOST_TOKENS = 10**15
 Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
@@ -134,7 +131,7 @@ class RunConfig(Part):
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
-        _check_names(cls, fields, "")
+        check_names(cls, fields)
         try:
             return cls.model_validate(dict(fields))
         except ValidationError as error:
@@ -205,64 +202,14 @@ def _micro_batch(batch: int, context: int) -> int:
     return max(size for size in range(1, min(batch, most) + 1) if batch % size == 0)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Settings from a TOML file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DeepwideError(f"There is no file {path}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DeepwideError(f"{path} is not TOML: {error}.") from None
-
-
 def override(fields: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """`--set optimiser.lr=3e-4` applied to a table of settings.
+    """A table of settings with some of them changed, each written as `name=value`.
 
     >>> override({"seed": 1}, ["optimiser.lr=3e-4", "model.preset=llama", "tokens=2M"])
-    {'seed': 1, 'optimiser': {'lr': 0.0003}, 'model': {'preset': 'llama'}, 'tokens': 2000000}
+    {'seed': 1, 'optimiser': {'lr': 0.0003}, 'model': {'preset': 'llama'}, 'tokens': '2M'}
     """
-    result = {name: dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
-    for setting in settings:
-        path, equals, written = setting.partition("=")
-        *outer, name = (step.strip() for step in path.split("."))
-        if not equals or not name or not all(outer) or len(outer) > 1:
-            raise DeepwideError(f"{quoted(setting)} is no setting: write it as optimiser.lr=3e-4.")
-        table = result.setdefault(outer[0], {}) if outer else result
-        if not isinstance(table, dict):
-            raise DeepwideError(f"'{outer[0]}' is one value and has no part '{name}'.")
-        table[name] = parse_count(written, "a number of tokens") if path == "tokens" else _value(written)
+    result = dict(fields)
+    for written in settings:
+        path, value = parse_setting(written)
+        result = with_setting(result, path, value)
     return result
-
-
-def _value(written: str) -> Any:
-    """A TOML value, or the bare word itself."""
-    try:
-        return tomllib.loads(f"value = {written}")["value"]
-    except tomllib.TOMLDecodeError:
-        return written
-
-
-def _paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every setting by its full name."""
-    for name, field in model.model_fields.items():
-        part = field.annotation
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            yield from _paths(part, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
-
-
-def _check_names(model: type[BaseModel], fields: Mapping[str, Any], prefix: str) -> None:
-    """Refuse names that the config does not have, at every level, before pydantic does with less to say."""
-    for name, value in fields.items():
-        if name not in model.model_fields:
-            allowed = [f"{prefix}{field}" for field in model.model_fields]
-            homes = [path for path in _paths(RunConfig) if path.rpartition(".")[2] == name]
-            near = f"did you mean '{homes[0]}'?" if len(homes) == 1 else did_you_mean(f"{prefix}{name}", allowed)
-            raise DeepwideError(f"there is no setting '{prefix}{str(name)[:60]}': {near}")
-        part = model.model_fields[name].annotation
-        if isinstance(part, type) and issubclass(part, BaseModel) and isinstance(value, Mapping):
-            _check_names(part, value, f"{prefix}{name}.")
-
-
-__all__ = ["PRESETS", "ModelConfig", "RunConfig", "override", "read_toml", "resolve"]
