@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.answers import Interval
-from deepwide.fit import Fit, Runs, fit_ridge, fit_transition, read_runs
-from deepwide.fit.regression import Noise
-from deepwide.fit.transition import Pair
+from deepwide.fitting import Fit, Runs, fit_ridge, fit_transition, read_runs
+from deepwide.fitting.regression import Noise
+from deepwide.fitting.transition import Pair
 
 FOLDER = Path("results/fit")
 SETS = {

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from deepwide.answers import Interval
-from deepwide.fit import fit_ridge, fit_transition, simulate
+from deepwide.fitting import fit_ridge, fit_transition, simulate
 from deepwide.laws import TransitionLaw, depth_cost
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)

@@ -1,4 +1,4 @@
-"""Gemstones' story from its raw files, by `deepwide.fit`: best shapes, the ridge, what a wrong depth costs.
+"""Gemstones' story from its raw files, by `deepwide.fitting`: best shapes, the ridge, what a wrong depth costs.
 
 `python -m benchmarks.fit_gemstones --data ../shared/data --out results/fit/gemstones.json`
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from deepwide.answers import Interval
-from deepwide.fit import Runs, fit_ridge, read_runs
+from deepwide.fitting import Runs, fit_ridge, read_runs
 from deepwide.laws import transition_law
 
 VOCAB = 50304

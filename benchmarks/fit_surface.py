@@ -25,9 +25,9 @@ import scipy
 from scipy.optimize import minimize
 
 from deepwide.answers import Interval
-from deepwide.fit import Runs, read_runs
-from deepwide.fit.robust import Problem, forward, objective, psi
-from deepwide.fit.surface import COLUMNS, NAMES, SurfaceFit, fit_surface
+from deepwide.fitting import Runs, read_runs
+from deepwide.fitting.robust import Problem, forward, objective, psi
+from deepwide.fitting.surface import COLUMNS, NAMES, SurfaceFit, fit_surface
 from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
 
 POINTS = "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cli.calling import call
-from deepwide.fit import load_fit, simulate
+from deepwide.fitting import load_fit, simulate
 from deepwide.laws import TransitionLaw
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)

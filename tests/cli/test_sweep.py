@@ -110,8 +110,8 @@ def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
 
 
 def test_a_driver_that_waited_for_another_does_not_say_that_all_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepwide.sweep import Driver, Outcome
-    from deepwide.sweep.worker import work
+    from deepwide.sweeping import Driver, Outcome
+    from deepwide.sweeping.worker import work
 
     def elsewhere(_: Driver, cells: Any, runs: Path, **__: Any) -> Outcome:
         work([cell.folder(runs).path for cell in cells], owner="another")
@@ -135,7 +135,7 @@ def test_notes_and_names_may_have_brackets() -> None:
     from rich.console import Console
 
     from deepwide.cli.sweep_tables import status_table
-    from deepwide.sweep import CellStatus
+    from deepwide.sweeping import CellStatus
 
     out = Console(width=200, record=True, file=io.StringIO())
     out.print(status_table("s", [CellStatus("0" * 16, "x=[1]", "oom", note="[enforce fail at alloc.cpp:1] [/x]")]))

@@ -128,7 +128,7 @@ def test_a_sink_whose_library_is_missing_is_refused_before_anything_is_made(
     from cli.calling import call
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda _: None)
+    monkeypatch.setattr("deepwide.training.sinks.find_spec", lambda _: None)
     done = call("train", *TINY, "--data", str(text), "--log", "wandb:x")
     assert done.returncode == 2
     assert "pip install wandb" in done.stderr
@@ -150,7 +150,7 @@ def test_brackets_in_a_path_are_text_and_a_run_that_is_over_logs_nothing_and_say
         done = call(*words, "--runs", "odd[/b]", "--threads", "1")
         assert done.returncode == 0, done.stderr
         assert "odd[/b]" in done.stdout.replace("\n", "")
-    monkeypatch.setattr("deepwide.train.sinks.find_spec", lambda name: name)
+    monkeypatch.setattr("deepwide.training.sinks.find_spec", lambda name: name)
     done = call(*words, "--runs", "odd[/b]", "--log", "wandb:x")
     assert done.returncode == 0, done.stderr
     assert "over already, so nothing goes to wandb:x" in done.stderr

@@ -12,8 +12,8 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.figures import save_chart
 from deepwide.figures.fitted import draw_fit, fitted_map, loss_curves, resample_plot, residual_plot
-from deepwide.fit import Fit, RidgeFit, TransitionFit, fit_ridge, fit_surface, fit_transition, simulate
-from deepwide.fit.runs import Runs
+from deepwide.fitting import Fit, RidgeFit, TransitionFit, fit_ridge, fit_surface, fit_transition, simulate
+from deepwide.fitting.runs import Runs
 from deepwide.laws import TransitionLaw, transition_law
 
 TRUTH = TransitionLaw(name="truth", a=3.2, b=0.25)

@@ -18,11 +18,11 @@ from typing import Any
 
 from deepwide import faults
 from deepwide.run import RunFolder
-from deepwide.sweep.trainers import trainer_of
-from deepwide.sweep.worker import work
+from deepwide.sweeping.trainers import trainer_of
+from deepwide.sweeping.worker import work
 
 # What the real trainer imports on its way, five seconds of it: once here, and not in every child.
-REAL = ("safetensors.torch", "deepwide.train.loop", "torch._dynamo")
+REAL = ("safetensors.torch", "deepwide.training.loop", "torch._dynamo")
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def stable(path: Path) -> bytes:
 
 def without_clock(record: dict[str, Any]) -> dict[str, Any]:
     """A record without the fields that the results table leaves out too."""
-    from deepwide.sweep.results import TIMINGS
+    from deepwide.sweeping.results import TIMINGS
 
     return {key: value for key, value in record.items() if key not in TIMINGS}
 

@@ -11,7 +11,7 @@ import pytest
 from deepwide.run import RunFolder, UnreadableRun
 from deepwide.run import checkpoint as checkpoints
 from deepwide.run.toy import NUMERICS, ToyConfig
-from deepwide.sweep.worker import OVER, UNREADABLE, work
+from deepwide.sweeping.worker import OVER, UNREADABLE, work
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deepwide.run import RunFolder, UnreadableRun
 from deepwide.run.records import canonical, read_lines, whole_bytes
 from deepwide.run.toy import NUMERICS, ToyConfig
-from deepwide.sweep.worker import OVER, UNREADABLE, work
+from deepwide.sweeping.worker import OVER, UNREADABLE, work
 
 JSON = st.recursive(
     st.none()

@@ -10,7 +10,7 @@ from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError, did_you_mean
 
 if TYPE_CHECKING:
-    from deepwide.fit import Fit, Runs
+    from deepwide.fitting import Fit, Runs
 
 KINDS = ("transition", "ridge", "surface")
 PICTURES = ("curves", "map", "residuals", "resamples")
@@ -79,7 +79,7 @@ def fit(
 ) -> None:
     """Fit a law to runs: where deeper starts to win, the best depth, or the loss; with errors and warnings."""
     from deepwide.figures import check_suffix
-    from deepwide.fit import fit_ridge, fit_surface, fit_transition
+    from deepwide.fitting import fit_ridge, fit_surface, fit_transition
     from deepwide.laws import save_law
     from deepwide.quantities import show_count
 
@@ -163,7 +163,7 @@ def _belongs(kind: str, owner: str, **options: Any) -> None:
 
 
 def _pairs_json(made: "Fit") -> dict[str, Any]:
-    from deepwide.fit import TransitionFit
+    from deepwide.fitting import TransitionFit
 
     if not isinstance(made, TransitionFit):
         return {}
@@ -176,7 +176,7 @@ def _pairs_json(made: "Fit") -> dict[str, Any]:
 
 
 def _read(runs: list[Path], column: list[str] | None, where: list[str] | None, embedding_rows: str | None) -> "Runs":
-    from deepwide.fit import read_runs
+    from deepwide.fitting import read_runs
     from deepwide.quantities import parse_count
 
     nearest: dict[str, float] = {}

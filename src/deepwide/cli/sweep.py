@@ -14,7 +14,7 @@ from deepwide.errors import DeepwideError
 from deepwide.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from deepwide.sweep import Cell, CellStatus, Outcome, Spec
+    from deepwide.sweeping import Cell, CellStatus, Outcome, Spec
 
 sweep = typer.Typer(
     help="Train many transformers from one TOML file, without losing a run.",
@@ -51,8 +51,8 @@ def plan(
 ) -> None:
     """Every cell with its parameters, FLOPs, memory and expected time; runs nothing and writes nothing."""
     from deepwide.cli.sweep_tables import seconds_to_go, show_plan
-    from deepwide.sweep.executors import Resources, executor_named
-    from deepwide.sweep.expect import expected_seconds
+    from deepwide.sweeping.executors import Resources, executor_named
+    from deepwide.sweeping.expect import expected_seconds
 
     made, cells, home = _read(spec, set_, runs)
     slots = executor_named("local", Resources(threads=threads), processes, home).slots
@@ -150,8 +150,8 @@ def status(
 ) -> None:
     """Where each cell stands, read from its folder."""
     from deepwide.cli.sweep_tables import show_status, status_table
-    from deepwide.sweep import status_of
-    from deepwide.sweep.status import OVER
+    from deepwide.sweeping import status_of
+    from deepwide.sweeping.status import OVER
 
     made, cells, home = _read(spec, set_, runs)
     states = [status_of(cell, home) for cell in cells]
@@ -186,7 +186,7 @@ def export(
     json: Json = False,
 ) -> None:
     """The results as one table, the same bytes however often the sweep was interrupted."""
-    from deepwide.sweep import results
+    from deepwide.sweeping import results
 
     if to is not None:
         results.check_format(to)
@@ -218,7 +218,7 @@ def worker(
 ) -> None:
     """Run these folders, those that are free and not over; started by executors."""
     from deepwide.run import me
-    from deepwide.sweep.worker import work
+    from deepwide.sweeping.worker import work
 
     code = work(folders, owner=owner or me(), seconds=lease, device=device, threads=threads, with_parent=with_parent)
     raise typer.Exit(code)
@@ -226,7 +226,7 @@ def worker(
 
 def _read(path: Path, overrides: list[str] | None, runs: Path | None) -> "tuple[Spec, list[Cell], Path]":
     from deepwide.run.folder import local_path
-    from deepwide.sweep import cells_of, read_spec
+    from deepwide.sweeping import cells_of, read_spec
 
     if runs is not None:
         local_path(runs, "--runs")
@@ -247,8 +247,8 @@ def _drive(
     json: bool,
 ) -> None:
     from deepwide.cli.sweep_tables import live_status, show_status
-    from deepwide.sweep import Driver, Resources, executor_named, status_of
-    from deepwide.sweep.expect import cells_per_worker, expected_seconds
+    from deepwide.sweeping import Driver, Resources, executor_named, status_of
+    from deepwide.sweeping.expect import cells_per_worker, expected_seconds
 
     resources = Resources(threads=threads, gpus=gpus, device=device, lease_seconds=lease)
     executor = executor_named(on, resources, processes, home)
@@ -270,7 +270,7 @@ def _drive(
 
 def _check_device(device: str) -> None:
     """Refuse a device that is not here: every cell would fail on it. Asked in another process, which frees a GPU."""
-    code = "import sys; from deepwide.train.hardware import find_device; find_device(sys.argv[1])"
+    code = "import sys; from deepwide.training.hardware import find_device; find_device(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, check=False)
     if done.returncode:
         raise DeepwideError(f"there is no device '{device[:40]}' here: use cpu, or auto.")

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from deepwide.cli.app import console
 from deepwide.quantities import show_bytes, show_count, show_seconds
-from deepwide.sweep import Cell, CellStatus, status_of
-from deepwide.sweep.status import OVER, STATES
+from deepwide.sweeping import Cell, CellStatus, status_of
+from deepwide.sweeping.status import OVER, STATES
 
 MOST_ROWS = 40
 LINE_SECONDS = 10.0  # between looks, when the output is a log

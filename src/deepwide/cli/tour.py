@@ -59,7 +59,7 @@ def tour(out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = P
 
 def _loop(home: Path, number: int) -> None:
     """A sweep, the law fitted to it, a plan by that law."""
-    from deepwide.fit import load_fit
+    from deepwide.fitting import load_fit
     from deepwide.laws import save_law
 
     spec, runs, fit, law = (home / name for name in ("sweep.toml", "runs", "fit.json", "law.json"))

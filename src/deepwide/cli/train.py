@@ -16,8 +16,8 @@ from deepwide.settings import with_setting
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder
-    from deepwide.train import RunConfig
-    from deepwide.train.scaling import Slope
+    from deepwide.training import RunConfig
+    from deepwide.training.scaling import Slope
 
 DATA_HELP = (
     "A text file, a folder, a .jsonl or .parquet file (see data.column), a .gz of these, a public set by name "
@@ -65,7 +65,7 @@ def train(
     _needs_torch()
     from deepwide.run.folder import local_path
     from deepwide.settings import read_toml
-    from deepwide.train import override, resolve
+    from deepwide.training import override, resolve
 
     if network:
         os.environ["DEEPWIDE_NETWORK"] = "1"
@@ -93,8 +93,8 @@ def train(
 
 def _tuned(run: "RunConfig", fields: dict[str, Any], device: str, precision: str, compiled: str) -> "RunConfig":
     """The config with what the hardware decides, unless the settings say it."""
-    from deepwide.train import RunConfig
-    from deepwide.train.tuning import choose_precision, try_compile
+    from deepwide.training import RunConfig
+    from deepwide.training.tuning import choose_precision, try_compile
 
     changes: dict[str, Any] = {}
     if "precision" not in fields:
@@ -121,11 +121,11 @@ def _train(
     from deepwide.run import RunFolder
     from deepwide.shape import flops
     from deepwide.signals import stop_on_signals
-    from deepwide.train import NUMERICS, data_fingerprint
-    from deepwide.train import train as work
-    from deepwide.train.hardware import find_device, peak_flops
-    from deepwide.train.progress import Bar
-    from deepwide.train.sinks import check_sink, open_sink
+    from deepwide.training import NUMERICS, data_fingerprint
+    from deepwide.training import train as work
+    from deepwide.training.hardware import find_device, peak_flops
+    from deepwide.training.progress import Bar
+    from deepwide.training.sinks import check_sink, open_sink
 
     for asked in log:
         check_sink(asked)
@@ -249,9 +249,9 @@ def check_scaling(
     from deepwide.figures import check_suffix, save_chart
     from deepwide.figures.scaling import scaling_chart
     from deepwide.model.architecture import Parametrisation
-    from deepwide.train import override
-    from deepwide.train.scaling import check_scaling as measure
-    from deepwide.train.scaling import slopes
+    from deepwide.training import override
+    from deepwide.training.scaling import check_scaling as measure
+    from deepwide.training.scaling import slopes
 
     known = Parametrisation.__args__  # type: ignore[attr-defined]
     kinds = parametrisation or list(known)

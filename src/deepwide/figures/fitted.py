@@ -16,7 +16,7 @@ from deepwide.figures.save import save_chart
 from deepwide.quantities import show_count
 
 if TYPE_CHECKING:
-    from deepwide.fit import Fit, Pair, TransitionFit
+    from deepwide.fitting import Fit, Pair, TransitionFit
 
 DEPTH_COLOURS = ("#2471a3", "#1e8449", "#d35400", "#c0392b", "#7d3c98", "#1c1c1c", "#b7950b", "#117a65")
 BLUE, RED = "#2471a3", "#c0392b"
@@ -243,7 +243,7 @@ def resample_plot(fit: "Fit", title: str = "") -> Any:
 
 def _worth_showing(fit: "Fit") -> tuple[dict[str, list[float]], str]:
     """What a reader asks about, the estimate before its resamples, and a word on it: at most four."""
-    from deepwide.fit import RidgeFit
+    from deepwide.fitting import RidgeFit
 
     values = np.array([fit.values, *fit.resamples])
     column = dict(zip(fit.names, values.T, strict=True))
@@ -279,7 +279,7 @@ PICTURES: Mapping[str, Callable[..., Any]] = {
 
 def draw_fit(fit: "Fit", path: str | Path, picture: str | None = None) -> Path:
     """Save a picture of a fit as .svg, .png or .html; without a name, curves of a transition or else residuals."""
-    from deepwide.fit import TransitionFit
+    from deepwide.fitting import TransitionFit
 
     transition = isinstance(fit, TransitionFit)
     picture = picture or ("curves" if transition else "residuals")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepwide.train.scaling import Point, Slope
+    from deepwide.training.scaling import Point, Slope
 
 COLOURS = ("#8e8e8e", "#2471a3", "#1c1c1c", "#c0392b")
 

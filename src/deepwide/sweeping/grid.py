@@ -1,0 +1,179 @@
+"""From a spec to its cells: each one a complete config with a name, an id and a cost, before anything runs."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepwide.errors import DeepwideError
+from deepwide.quantities import show_count
+from deepwide.run import RunFolder, run_id
+from deepwide.settings import with_setting
+from deepwide.sweeping.spec import Iso, Spec
+from deepwide.sweeping.trainers import Cost, Trainer, trainer_of
+
+MOST_CELLS = 100_000
+WIDEST = 2**20
+
+
+class NoWidthError(DeepwideError):
+    """No width comes near enough to a size."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    id: str
+    varied: Mapping[str, Any]  # what distinguishes it, by short name, in the order of the spec
+    seed: int
+    config: Mapping[str, Any]
+    identity: Mapping[str, str]
+    cost: Cost
+
+    @property
+    def name(self) -> str:
+        """What distinguishes the cell, for reading."""
+        return " ".join(f"{key.rpartition('.')[2]}={_short(value)}" for key, value in self.varied.items())
+
+    def folder(self, runs: Path) -> RunFolder:
+        """Its run folder, made if need be."""
+        return RunFolder.create(
+            runs,
+            self.config,
+            data_fingerprint=self.identity["data_fingerprint"],
+            numerics=self.identity["numerics"],
+        )
+
+
+def cells_of(spec: Spec) -> list[Cell]:
+    """Every cell, in the order of the file; the same spec gives the same ids. Points that coincide are one cell."""
+    trainer = trainer_of(spec.run)
+    fixed = _with({}, {trainer.keys.get(key, key): value for key, value in spec.run.items()})
+    axes = {trainer.keys.get(key, key): (key, values) for key, values in spec.grid.items()}
+    _refuse_conflicts(spec, fixed, trainer, axes)
+    number = math.prod(len(values) for _, values in axes.values()) * len(spec.seeds)
+    number *= len(spec.iso.params) * len(spec.iso.depths) if spec.iso else 1
+    if number > MOST_CELLS:
+        raise DeepwideError(f"{spec.name} has {number:,} cells, and {MOST_CELLS:,} is the most: shorten a list.")
+    cells: dict[str, Cell] = {}
+    for values in itertools.product(*(values for _, values in axes.values())):
+        varied = {name: value for (name, _), value in zip(axes.values(), values, strict=True)}
+        point = _with(fixed, dict(zip(axes, values, strict=True)))
+        for shape, shaped in _shapes(spec.iso, point, trainer):
+            for seed in spec.seeds:
+                config = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+                identity = trainer.identity(config)
+                name = run_id(config, **identity)
+                seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
+                cell = Cell(name, shape | varied | seeded, seed, config, identity, trainer.cost(config))
+                cells.setdefault(name, cell)
+    if not cells:
+        raise DeepwideError(f"{spec.name} has no cell: no depth has a width within iso.tolerance of a size.")
+    return list(cells.values())
+
+
+def _shapes(
+    iso: Iso | None, point: dict[str, Any], trainer: Trainer
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    if iso is None:
+        yield {}, point
+        return
+    for size, depth in itertools.product(iso.params, iso.depths):
+        try:
+            width = width_for(iso, size, depth, point, trainer)
+        except NoWidthError:
+            if iso.misses == "refuse":
+                raise
+            continue
+        shaped, cost = _shaped(iso, depth, width, point, trainer)
+        params = cost.block_params if iso.counting == "block" else cost.total_params
+        tokens = iso.tokens
+        if iso.tokens_per_param:
+            tokens = round(iso.tokens_per_param * params)
+        if iso.flops:
+            tokens = max(1, iso.flops * cost.tokens // cost.train_flops)
+        if tokens:
+            shaped = _with(shaped, {trainer.keys["tokens"]: tokens})
+        yield {"size": size, "depth": depth, "width": width}, shaped
+
+
+def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer: Trainer) -> int:
+    """The width, a multiple of `width_multiple`, whose exact parameter count is nearest to the size."""
+
+    def params(multiple: int) -> int:
+        _, cost = _shaped(iso, depth, multiple * iso.width_multiple, point, trainer)
+        return cost.block_params if iso.counting == "block" else cost.total_params
+
+    low, high = 0, 1
+    while params(high) <= size and high * iso.width_multiple < WIDEST:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if params(middle) > size else (middle, high)
+    best = min((max(1, low), high), key=lambda m: abs(math.log(params(m) / size)))
+    width, reached = best * iso.width_multiple, params(best)
+    if abs(reached / size - 1) > iso.tolerance:
+        raise NoWidthError(
+            f"no width in multiples of {iso.width_multiple} gives {show_count(size)} parameters at depth {depth} "
+            f"within {100 * iso.tolerance:g}% (width {width} has {show_count(reached)}): raise iso.tolerance or the "
+            'size, lower iso.width_multiple, or leave such cells out with iso.misses = "skip".'
+        )
+    return width
+
+
+def _shaped(
+    iso: Iso, depth: int, width: int, point: Mapping[str, Any], trainer: Trainer
+) -> tuple[dict[str, Any], Cost]:
+    """The point with this shape, and what it costs; a length that is yet to be chosen stands in as a long one."""
+    shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
+    tokens = trainer.many_tokens(shaped) if iso.flops or iso.tokens_per_param else iso.tokens
+    full = _with(shaped, {trainer.keys["tokens"]: tokens}) if tokens else shaped
+    return shaped, trainer.cost(trainer.resolve(full))
+
+
+def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, axes: Mapping[str, Any]) -> None:
+    """A key may be set in one place only: what would win otherwise is anyone's guess."""
+    iso = {trainer.keys[name] for name in ("depth", "width")} if spec.iso else set()
+    if spec.iso and (spec.iso.tokens or spec.iso.flops or spec.iso.tokens_per_param):
+        iso.add(trainer.keys["tokens"])
+    for key, (written, _) in axes.items():
+        if key in iso:
+            raise DeepwideError(f"both grid.{written} and iso set '{key}': keep one of them.")
+        if key == trainer.keys["seed"]:
+            raise DeepwideError(
+                f"grid.{written}: write seeds = […] at the top, so that every shape gets the same seeds."
+            )
+        if _has(fixed, key):
+            raise DeepwideError(f"both run.{key} and grid.{written} set '{key}': keep one of them.")
+    for key in (*iso, trainer.keys["seed"]):
+        if _has(fixed, key):
+            raise DeepwideError(
+                f"run.{key} is set by {'seeds' if key == trainer.keys['seed'] else 'iso'}: leave it out."
+            )
+
+
+def _has(config: Mapping[str, Any], key: str) -> bool:
+    for part in key.split("."):
+        if not isinstance(config, Mapping) or part not in config:
+            return False
+        config = config[part]
+    return True
+
+
+def _with(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy with dotted keys set."""
+    result = dict(config)
+    for key, value in changes.items():
+        result = with_setting(result, key.split("."), value)
+    return result
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else show_count(value) if _is_large(value) else str(value)
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and value >= 10_000

@@ -1,0 +1,299 @@
+"""The best depth at a size, and what missing it costs."""
+
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.fitting import Runs, fit_ridge, load_fit, read_runs, simulate
+from deepwide.fitting.fit import t95
+from deepwide.laws import RidgeLaw, TransitionLaw, load_law, save_law, transition_law
+from deepwide.planning import plan
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+SIZES = list(np.geomspace(1e4, 4e6, 7))
+
+
+def sweep(law: TransitionLaw = LAW, **changes: object) -> Runs:
+    settings: dict[str, object] = {"depths": (1, 2, 4, 8), "sizes": SIZES, "noise": 0.001} | changes
+    return simulate(law, **settings)  # type: ignore[arg-type]
+
+
+def bowl(shift: float, drift: float = 0.0, curvature: float = 0.01) -> Runs:
+    """Exactly the regression's own model, about the published law."""
+    depth, size = (np.ravel(each) for each in np.meshgrid([6.0, 12, 24, 48], np.geomspace(1e7, 1e9, 5)))
+    s = np.log(size / np.exp(np.mean(np.log(size))))
+    x = np.log(depth / transition_law().depth(size).value)
+    loss = np.exp(
+        1.0 - 0.06 * s + 0.005 * s**2 + curvature * (x - shift - drift * s) ** 2 - curvature * drift**2 * s**2
+    )
+    return Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), block_params=size, loss=loss)
+
+
+@pytest.mark.parametrize("shift", [-0.5, 0.0, 0.4])
+def test_an_exact_bowl_is_recovered_exactly(shift: float) -> None:
+    fit = fit_ridge(bowl(shift), bootstrap=0)
+    assert fit.minimum is not None
+    assert fit.minimum.value == pytest.approx(math.exp(shift))
+    assert fit["b2"] == pytest.approx(0.01)
+    assert fit.cost(2).value == pytest.approx(100 * math.expm1(0.01 * math.log(2) ** 2))
+    assert fit.cost(0.5).value == pytest.approx(fit.cost(2).value)
+
+
+def test_a_drift_is_found_when_asked_for() -> None:
+    fit = fit_ridge(bowl(0.2, drift=0.1), drift=True, bootstrap=0)
+    law = fit.law()
+    assert law is not None
+    assert law.shift == pytest.approx(0.2)
+    assert law.drift == pytest.approx(0.1)
+
+
+def test_the_law_is_the_base_laws_depth_times_the_factor(tmp_path: Path) -> None:
+    law = fit_ridge(bowl(0.3), bootstrap=0).law()
+    assert isinstance(law, RidgeLaw)
+    base = transition_law().depth(1e8).value[0]
+    assert law.depth(1e8).value[0] == pytest.approx(base * math.exp(0.3))
+    assert load_law(save_law(law, tmp_path / "law.json")) == law
+    assert plan("100M", law=law).shape.depth == pytest.approx(base * math.exp(0.3), abs=1.5)
+
+
+def test_without_a_base_the_best_depth_is_a_power_of_the_size(tmp_path: Path) -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 1e6, 5)))
+    best = 3 * (size / 1e5) ** 0.3
+    noise = np.random.default_rng(0).normal(0, 1e-3, len(size))
+    loss = np.exp(1 - 0.05 * np.log(size) + 0.03 * np.log(depth / best) ** 2 + noise)
+    fit = fit_ridge(Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), loss=loss, block_params=size), base="power")
+    law = fit.law()
+    assert law is not None
+    assert law.drift == pytest.approx(0.3, abs=0.01)
+    assert fit.headline()[1].startswith("The best depth grows like the size to the power 0.3")
+    for at in (1e4, 1e5, 1e8):
+        found = law.depth(at).at()
+        assert found.value == pytest.approx(3 * (at / 1e5) ** 0.3, rel=0.05)
+        assert found.low < found.value < found.high  # type: ignore[operator]
+    assert fit.predict(4, 1e5) == pytest.approx(np.exp(1 - 0.05 * np.log(1e5) + 0.03 * np.log(4 / 3) ** 2), rel=1e-3)
+    assert load_law(save_law(law, tmp_path / "law.json")) == law
+    assert load_fit(fit.save(tmp_path / "fit.json")) == fit
+
+
+def test_a_depth_that_outgrows_the_size_gives_no_law() -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 1e5, 5)))
+    loss = np.exp(1 + 0.03 * np.log(depth / (size / 3e4) ** 1.2) ** 2)
+    fit = fit_ridge(Runs.of(depth=depth, width=np.sqrt(size / 12 / depth), loss=loss, block_params=size), base=None)
+    assert fit.drift.value == pytest.approx(1.2)
+    assert fit.law() is None
+    assert "layers" in fit.summary()
+
+
+def test_the_interval_of_the_law_holds_the_truth() -> None:
+    fit = fit_ridge(sweep(), base=LAW, bootstrap=200)
+    assert fit.minimum is not None
+    assert fit.minimum.low is not None
+    assert fit.minimum.high is not None
+    assert fit.minimum.low < 1 < fit.minimum.high
+    law = fit.law()
+    assert law is not None
+    curve = law.depth(1e6)
+    assert curve.low[0] < float(LAW.depth(1e6).value[0]) < curve.high[0]
+
+
+def test_the_minimums_limits_are_where_a_flat_bowl_is_just_refused() -> None:
+    fit = fit_ridge(sweep(noise=0.004), bootstrap=0)
+    i, j = fit.names.index("b1"), fit.names.index("b2")
+    C = fit.covariance
+    assert fit.minimum is not None
+    for limit in (fit.minimum.low, fit.minimum.high):
+        assert limit is not None
+        z = math.log(limit)
+        error = math.sqrt(C[i][i] + 4 * z * C[i][j] + 4 * z * z * C[j][j])
+        assert abs(fit["b1"] + 2 * z * fit["b2"]) / error == pytest.approx(t95(fit.dof), rel=0.05)
+
+
+def test_no_bowl_gives_no_law() -> None:
+    fit = fit_ridge(sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=20)
+    assert fit.minimum is None
+    assert fit.law() is None
+    assert "No bowl" in fit.summary()
+
+
+def test_a_minimum_outside_the_depths_trained_warns() -> None:
+    fit = fit_ridge(sweep(TransitionLaw(name="deep", a=1.0, b=0.25)), bootstrap=0)
+    assert fit.minimum is None or any("outside the depths" in warning for warning in fit.warnings)
+
+
+def test_lengths_get_terms_of_their_own() -> None:
+    short, long = bowl(0.1), bowl(0.1)
+    both = Runs.of(
+        depth=np.tile(short.depth, 2),
+        block_params=np.tile(short.block_params, 2),
+        tokens=np.repeat([1e9, 4e9, 16e9], [20, 10, 10]),
+        loss=np.concatenate([short.loss, 0.9 * long.loss[:10], 0.85 * long.loss[10:]]),
+    )
+    fit = fit_ridge(both, bootstrap=0)
+    assert {"tokens", "tokens2"} <= set(fit.names)
+
+
+def test_two_lengths_tell_no_bend() -> None:
+    one = bowl(0.1)
+    both = Runs.of(
+        depth=np.tile(one.depth, 2),
+        block_params=np.tile(one.block_params, 2),
+        tokens=np.repeat([1e9, 4e9], 20),
+        loss=np.concatenate([one.loss, 0.9 * one.loss]),
+    )
+    fit = fit_ridge(both, bootstrap=0)
+    assert "tokens2" not in fit.names
+    assert fit["tokens"] == pytest.approx(math.log(0.9) / math.log(4))
+    assert fit.predict(12, 1e8, tokens=4e9) == pytest.approx(0.9 * fit.predict(12, 1e8, tokens=1e9))
+
+
+def test_a_fit_predicts_what_it_was_fitted_on() -> None:
+    runs = bowl(0.1)
+    fit = fit_ridge(runs, bootstrap=0)
+    for row in (0, 7, 19):
+        assert fit.predict(runs.depth[row], runs.block_params[row]) == pytest.approx(runs.loss[row])
+
+
+def test_a_fit_goes_through_json_unchanged(tmp_path: Path) -> None:
+    fit = fit_ridge(sweep(), bootstrap=30)
+    assert load_fit(fit.save(tmp_path / "fit.json")) == fit
+
+
+def test_only_a_transition_law_can_be_the_base() -> None:
+    with pytest.raises(DeepwideError, match="'nanochat' is none"):
+        fit_ridge(sweep(), base="nanochat")
+    with pytest.raises(DeepwideError, match="above 0"):
+        fit_ridge(sweep(), bootstrap=0).cost(-1)
+
+
+def test_gemstones_ridge_is_where_the_other_derivation_puts_it(shared_data: Path) -> None:
+    """The same regression as benchmarks/derive_gemstones.py, written twice: same numbers."""
+    runs = read_runs(
+        shared_data / "gemstones/wandb_dfs/wandb_df_for_fitting_hot_100b+_477.jsonl",
+        {"total_params": "params_active_precise"},
+        where={"tokens": 100e9},
+        embedding_rows=2 * 50304,
+    )
+    known = json.loads(files("deepwide.laws").joinpath("gemstones.json").read_text())["ridge"]
+    assert len(runs) == 22
+    # Norms are in the exact total, and not in the N of that derivation: a thousandth of it.
+    fit = fit_ridge(runs, embeddings=True, bootstrap=0)
+    assert fit["b2"] == pytest.approx(known["b2"], rel=0.01)
+    assert fit.minimum is not None
+    assert fit.minimum.value == pytest.approx(known["minimum_depth_over_law"]["estimate"], rel=0.02)
+    assert 0.35 < fit.cost(2).value < 0.6
+    assert 1.5 < fit.cost(4).value < 2.3
+    without = fit_ridge(runs, bootstrap=0)
+    assert without.minimum is not None
+    assert 0.6 < without.minimum.value < 1.05, "laws.md: 0.67 to 1.05 by our arithmetic"
+
+
+def test_a_drift_that_was_left_out_is_warned_of_and_carried_in_the_laws_error() -> None:
+    """A new user's table: the best depth grows otherwise than the base law says, and plain defaults were sure of it."""
+    plain, asked = (fit_ridge(sweep(), drift=drift, bootstrap=0) for drift in (False, True))
+    assert any("use --drift" in warning for warning in plain.warnings)
+    assert not any("use --drift" in warning for warning in asked.warnings)
+    law = plain.law()
+    assert law is not None
+    for size in (3e4, 1e7):
+        curve = law.depth(size)
+        assert curve.low[0] < float(LAW.depth(size).value[0]) < curve.high[0]
+
+
+@pytest.mark.parametrize("skew", [0.01, -0.01])
+def test_a_bowl_that_is_steeper_on_one_side_is_warned_of(skew: float) -> None:
+    depth, size = (np.ravel(each) for each in np.meshgrid([6.0, 12, 24, 48], np.geomspace(1e7, 1e9, 5)))
+    x = np.log(depth / transition_law().depth(size).value)
+    noise = np.random.default_rng(0).normal(0, 0.0005, len(x))
+    loss = np.exp(1.0 - 0.06 * np.log(size / 1e8) + 0.03 * x**2 + skew * x**3 + noise)
+    fit = fit_ridge(Runs.of(depth=depth, block_params=size, loss=loss), bootstrap=0)
+    assert [other.term for other in fit.others] == ["skew"]
+    assert fit.others[0].minimum == pytest.approx(1.0, abs=0.05)
+    law = fit.law()
+    assert law is not None
+    curve = law.depth(1e8)
+    assert curve.low[0] < float(transition_law().depth(1e8).value[0]) < curve.high[0]
+
+
+def test_what_the_fit_warned_of_reaches_the_plan() -> None:
+    law = fit_ridge(sweep(), bootstrap=0).law()
+    assert law is not None
+    assert any("use --drift" in note for note in plan("1M", law=law).notes)
+
+
+def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
+    noise = {1: 0.05, 2: 0.002, 4: 0.002, 8: 0.002}
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=list(np.geomspace(1e4, 4e6, 8)), noise=noise, seeds=1)
+    same, own = (fit_ridge(runs, base=LAW, bootstrap=0, noise=noise) for noise in ("same", "depth"))
+    assert any("--noise depth" in warning for warning in same.warnings)
+    assert own.standard_errors["b2"] < 0.5 * same.standard_errors["b2"]
+    assert own.interval("b2").low <= 0.02 <= own.interval("b2").high  # type: ignore[operator]
+    assert own.noise_by_depth is not None
+    assert own.noise_by_depth[1] > 10 * own.noise_by_depth[8]
+
+
+@pytest.mark.parametrize("counting", ["block", "total"])
+@pytest.mark.parametrize("embeddings", [False, True])
+@pytest.mark.parametrize("base", ["power", LAW])
+def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, base: object) -> None:
+    runs = sweep(noise=0.004)
+    whole = runs.block_params + 256 * runs.width
+    runs = Runs.of(
+        depth=runs.depth,
+        width=runs.width,
+        block_params=runs.block_params,
+        total_params=whole,
+        loss=runs.loss,
+        seed=runs.seed * 0,
+    )
+    fit = fit_ridge(runs, base=base, counting=counting, embeddings=embeddings, bootstrap=0)  # type: ignore[arg-type]
+    for row, block, total in zip(fit.residuals, runs.block_params, runs.total_params, strict=True):
+        assert fit.predict(row.depth or 0, block, total=total) == pytest.approx(row.fitted, rel=1e-9)
+    if counting == "total" or embeddings:
+        with pytest.raises(DeepwideError, match="total number of parameters"):
+            fit.predict(2, 1e5)
+
+
+def test_a_best_depth_that_is_no_power_is_warned_of_and_its_law_still_holds_the_truth() -> None:
+    """The best depth by a transition law is no power of the size over so many sizes."""
+    fit = fit_ridge(sweep(noise=0.004), base="power", bootstrap=0)
+    assert any("not quite a power of the size" in warning for warning in fit.warnings)
+    law = fit.law()
+    assert law is not None
+    for size in (3e4, 3e5, 3e6):
+        found, truth = law.depth(size).at(), float(LAW.depth(size).value[0])
+        assert found.low < truth < found.high  # type: ignore[operator]
+
+
+def test_a_bowl_that_one_cell_hides_is_said() -> None:
+    runs = sweep(noise=0.001, seeds=1)
+    loss = runs.loss.copy()
+    loss[6] *= 0.3
+    hidden = Runs.of(depth=runs.depth, width=runs.width, block_params=runs.block_params, loss=loss)
+    fit = fit_ridge(hidden, base=LAW, bootstrap=0)
+    assert fit.minimum is None
+    assert any("without the cell of depth" in each and "would be a bowl" in each for each in fit.warnings)
+
+
+def test_as_many_parameters_as_shapes_show_nothing() -> None:
+    runs = sweep(seeds=1)
+    fit = fit_ridge(runs.select(np.array([0, 5, 9, 14, 20, 27])), base="power", bootstrap=0)
+    assert fit.dof == 0
+    assert "can be shown" in fit.headline()[0]
+    assert " 0  " not in fit.summary()
+
+
+def test_checkpoints_taken_for_runs_are_warned_of() -> None:
+    runs = sweep(seeds=1)
+    lengths = np.tile([1e6, 2e6, 4e6, 8e6], len(runs.loss))
+    each = [np.repeat(column, 4) for column in (runs.depth, runs.width, runs.block_params, runs.loss)]
+    curve = Runs.of(
+        depth=each[0], width=each[1], block_params=each[2], loss=each[3] * (lengths / 1e6) ** -0.1, tokens=lengths
+    )
+    assert any("checkpoints of one run" in warning for warning in fit_ridge(curve, base=LAW, bootstrap=0).warnings)
+    two = curve.select(curve.tokens < 3e6)
+    assert not any("checkpoints" in warning for warning in fit_ridge(two, base=LAW, bootstrap=0).warnings)

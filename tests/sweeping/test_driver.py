@@ -1,0 +1,294 @@
+"""Drivers and workers on this machine: killed, doubled, starved of disk, and yet every cell ends exactly once."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepwide.run.lease import read_lease
+from deepwide.sweeping import Driver, Resources, Spec, cells_of, export, status_of, table
+from deepwide.sweeping.executors.local import LocalExecutor
+from sweeping.toys import deepwide, start, toys, write_toml
+
+
+def drive(spec: Spec, runs: Path, **options: int) -> Driver:
+    driver = Driver(LocalExecutor(Resources(lease_seconds=5), 2), per_worker=options.get("per_worker", 16))
+    driver.drive(cells_of(spec), runs)
+    return driver
+
+
+def states(spec: Spec, runs: Path) -> Counter[str]:
+    return Counter(status_of(cell, runs).state for cell in cells_of(spec))
+
+
+def csv(spec: Spec, runs: Path, home: Path) -> bytes:
+    export(table(cells_of(spec), runs), home / "table.csv")
+    return (home / "table.csv").read_bytes()
+
+
+def test_a_sweep_runs_to_its_end_and_then_does_nothing(memory: Path) -> None:
+    spec = toys()
+    assert drive(spec, memory).outcome.started >= 2
+    assert states(spec, memory) == {"done": 8}
+    before = {path: path.stat().st_mtime_ns for path in memory.rglob("*") if path.is_file()}
+    assert drive(spec, memory).outcome.started == 0
+    assert {path: path.stat().st_mtime_ns for path in memory.rglob("*") if path.is_file()} == before
+
+
+def test_a_cell_that_raises_has_failed_and_the_others_go_on(memory: Path) -> None:
+    spec = toys(grid={"fail_at": [0, 3]}, seeds=[0])
+    drive(spec, memory)
+    assert states(spec, memory) == {"done": 1, "failed": 1}
+    (failed,) = (s for s in (status_of(cell, memory) for cell in cells_of(spec)) if s.state == "failed")
+    assert failed.note == "RuntimeError: the toy was told to fail here"
+    logs = "".join(path.read_text() for path in memory.rglob("worker.log"))
+    assert "Traceback" in logs
+
+
+def test_a_cell_that_ends_its_worker_each_time_fails_after_three_and_holds_up_nobody(memory: Path) -> None:
+    spec = toys(grid={"exit_at": [0, 3, 0, 0]}, seeds=[0, 1])
+    drive(spec, memory, per_worker=4)
+    assert states(spec, memory) == {"done": 2, "failed": 2}
+    assert "3 times" in next(s.note for s in (status_of(c, memory) for c in cells_of(spec)) if s.state == "failed")
+
+
+def test_a_diverging_cell_says_so(memory: Path) -> None:
+    spec = toys(grid={"lr": [0.05, 1e5]}, run={"steps": 200, "checkpoint_every": 100}, seeds=[0])
+    drive(spec, memory)
+    assert states(spec, memory) == {"done": 1, "diverged": 1}
+
+
+@pytest.mark.parametrize("status", ["diverged", "oom"])
+def test_the_reason_a_run_ended_for_is_in_its_status(memory: Path, status: str) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    with cell.folder(memory).lease("me") as lease:
+        lease.finish(status, step=3, why="the loss of step 3 is not a finite number")
+    assert status_of(cell, memory).note == "the loss of step 3 is not a finite number"
+
+
+def test_an_unreadable_cell_is_left_alone_and_named_while_the_others_run(memory: Path) -> None:
+    spec = toys()
+    bad = cells_of(spec)[3].folder(memory)
+    (bad.path / "metrics.jsonl").write_text("{\n{}\n")
+    driver = drive(spec, memory)
+    assert list(driver.outcome.unreadable) == [bad.id]
+    assert "metrics.jsonl is unreadable (line 1" in driver.outcome.unreadable[bad.id]
+    assert states(spec, memory)["done"] == 7
+    assert (bad.path / "metrics.jsonl").read_text() == "{\n{}\n"
+
+
+def test_a_lease_damaged_while_its_worker_runs_ends_that_cell_and_not_the_drive(memory: Path) -> None:
+    spec = toys(grid={"width": [2, 3]}, seeds=[0], run={"seconds_per_step": 0.3, "steps": 4})
+    cells = cells_of(spec)
+    damaged = memory / cells[0].id / "lease.json"
+    driver = Driver(LocalExecutor(Resources(lease_seconds=5), 2))
+
+    def damage() -> None:
+        if (memory / cells[0].id / "metrics.jsonl").exists():
+            damaged.write_text("{")
+
+    outcome = driver.drive(cells, memory, each_tick=damage)
+    assert list(outcome.unreadable) == [cells[0].id]
+    assert states(spec, memory) == {"unreadable": 1, "done": 1}
+
+
+def test_sigterm_to_the_driver_checkpoints_and_the_sweep_goes_on_to_the_same_table(
+    memory: Path, tmp_path: Path
+) -> None:
+    slow = {"seconds_per_step": 0.05, "steps": 25, "checkpoint_every": 20}
+    file = write_toml(tmp_path / "toys.toml", grid={"width": [2, 3]}, run=slow)
+    spec = toys(grid={"width": [2, 3]}, run=slow)
+    driver = start("sweep", "run", file, "--runs", memory / "runs")
+    _until(lambda: states(spec, memory / "runs")["running"] == 2)
+    time.sleep(0.3)
+    began = time.monotonic()
+    driver.send_signal(signal.SIGTERM)
+    driver.communicate(timeout=20)
+    assert driver.returncode == 130
+    assert time.monotonic() - began < 10
+    stopped = [status_of(cell, memory / "runs") for cell in cells_of(spec)]
+    assert sum(s.state == "interrupted" and bool(s.checkpoint) for s in stopped) == 2
+    assert deepwide("sweep", "resume", file, "--runs", memory / "runs").returncode == 0
+    drive(spec, memory / "whole")
+    assert csv(spec, memory / "runs", tmp_path) == csv(spec, memory / "whole", tmp_path)
+
+
+@pytest.mark.slow
+def test_drivers_and_workers_killed_at_random_leave_the_table_of_an_uninterrupted_sweep(
+    memory: Path, tmp_path: Path
+) -> None:
+    """SIGKILL to whole process groups, seven times, then to the end: the same bytes."""
+    run = {"seconds_per_step": 0.02, "steps": 30, "checkpoint_every": 3}
+    spec = toys(run=run)
+    file, runs = write_toml(tmp_path / "toys.toml", run=run), memory / "runs"
+    chance = random.Random(0)
+    for _ in range(7):
+        driver = start("sweep", "run", file, "--runs", runs, "--processes", "4")
+        time.sleep(chance.uniform(1.0, 2.5))
+        for pid in [driver.pid, *_workers(runs)]:
+            _kill(pid)
+        driver.communicate()
+    done = deepwide("sweep", "run", file, "--runs", runs, "--processes", "4")
+    assert done.returncode == 0, done.stderr
+    drive(spec, memory / "whole")
+    assert csv(spec, runs, tmp_path) == csv(spec, memory / "whole", tmp_path)
+    for cell in cells_of(spec):
+        for path in sorted((memory / "whole" / cell.id / "checkpoints").rglob("*.safetensors")):
+            assert path.read_bytes() == (runs / path.relative_to(memory / "whole")).read_bytes(), "weights to the bit"
+
+
+@pytest.mark.slow
+def test_eight_processes_and_two_drivers_on_two_hundred_cells_end_each_exactly_once(
+    memory: Path, tmp_path: Path
+) -> None:
+    spec = toys(grid={"width": [2, 3], "lr": [0.01 * k for k in range(1, 11)]}, seeds=list(range(10)))
+    run = {"steps": 3, "checkpoint_every": 2}
+    spec = toys(grid=dict(spec.grid), seeds=list(spec.seeds), run=run)
+    file = write_toml(tmp_path / "toys.toml", grid=dict(spec.grid), seeds=list(spec.seeds), run=run)
+    runs = memory / "runs"
+    drivers = [start("sweep", "run", file, "--runs", runs, "--processes", "4", "--json") for _ in range(2)]
+    said = [json.loads(driver.communicate(timeout=150)[0]) for driver in drivers]
+    assert [driver.returncode for driver in drivers] == [0, 0]
+    cells = cells_of(spec)
+    assert len(cells) == 200
+    assert all(answer["counts"] == {"done": 200} for answer in said)
+    assert min(answer["started"] for answer in said) > 0, "both drivers worked"
+    folders = [path for path in runs.iterdir() if not path.name.startswith(".")]
+    assert len(folders) == 200
+    owners = set()
+    for folder in folders:
+        steps = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        assert steps == [1, 2, 3], "no record twice"
+        held = read_lease(folder)
+        assert held is not None
+        assert (held["number"], held["ended"]) == (1, "done"), "leased once, by one worker"
+        owners.add(held["owner"])
+    assert len(owners) >= 8
+    assert len(table(cells, runs)) == 200
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint_says_so_and_resumes_when_there_is_room(
+    small_disk: Path, memory: Path, tmp_path: Path
+) -> None:
+    run = {"steps": 30, "checkpoint_every": 5, "width": 100, "seconds_per_step": 0.03}
+    file, spec = write_toml(tmp_path / "toys.toml", grid={}, seeds=[0], run=run), toys(grid={}, seeds=[0], run=run)
+    (cell,) = cells_of(spec)
+    driver = start("sweep", "run", file, "--runs", small_disk)
+    _until(lambda: bool(status_of(cell, small_disk).checkpoint))
+    with open(small_disk / "ballast", "wb", buffering=0) as ballast:
+        try:
+            while True:
+                ballast.write(bytes(4096))
+        except OSError:
+            pass
+    _, said = driver.communicate(timeout=60)
+    assert driver.returncode == 2
+    assert "is full: free some room" in said
+    status = status_of(cell, small_disk)
+    assert status.state == "disk_full", status
+    assert cell.folder(small_disk).result() is None
+    found = cell.folder(small_disk).latest_checkpoint("numpy")
+    assert found is not None, "the last checkpoint is good"
+    (small_disk / "ballast").unlink()
+    assert deepwide("sweep", "resume", file, "--runs", small_disk).returncode == 0
+    drive(spec, memory)
+    assert csv(spec, small_disk, tmp_path) == csv(spec, memory, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_real_trainer_interrupted_and_resumed_gives_the_same_table(
+    memory: Path, tmp_path: Path, small_corpus: Path
+) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "real.toml"
+    file.write_text(f"""
+name = "real"
+seeds = [0, 1]
+[run]
+model = {{depth = 1, width = 16, heads = 2}}
+data.source = "{small_corpus}"
+steps = 60
+batch = 4
+context = 32
+checkpoint_every = 5
+""")
+    runs = memory / "runs"
+    words = ("sweep", "run", file, "--device", "cpu", "--runs")
+    driver = start(*words, runs)
+    _until(lambda: any(runs.glob("*/checkpoints/*")), 90)
+    for pid in [driver.pid, *_workers(runs)]:
+        _kill(pid)
+    driver.communicate()
+    assert not list(runs.glob("*/result.json")) or len(list(runs.glob("*/result.json"))) < 2
+    for home in (runs, memory / "whole"):
+        done = deepwide(*words, home)
+        assert done.returncode == 0, done.stderr
+        deepwide("sweep", "export", file, "--runs", home, "--to", tmp_path / f"{home.name}.csv")
+    assert (tmp_path / "runs.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    weights = sorted((memory / "whole").rglob("*.safetensors"))
+    assert weights
+    for path in weights:
+        assert path.read_bytes() == (runs / path.relative_to(memory / "whole")).read_bytes()
+
+
+def _workers(runs: Path) -> list[int]:
+    """The processes that work in a folder now."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"worker" in words and any(word.startswith(os.fsencode(runs)) for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _until(true: object, seconds: float = 60) -> None:
+    assert callable(true)
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_leftovers_of_workers_do_not_confuse_a_sweep(memory: Path) -> None:
+    spec = toys()
+    cells = cells_of(spec)
+    folder = cells[0].folder(memory)
+    (folder.path / ".result.json.1.abc.tmp").write_text("{")
+    (memory / f".{cells[1].id}.1.abc.tmp").mkdir()
+    drive(spec, memory)
+    assert states(spec, memory) == {"done": 8}
+    assert not list(folder.path.glob(".result*"))
+    shutil.rmtree(folder.path)
+    assert status_of(cells[0], memory).state == "waiting"
