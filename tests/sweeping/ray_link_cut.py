@@ -54,7 +54,7 @@ def main() -> None:
     """See the module."""
     os.environ.update(QUICK)
     import ray
-    from sweep.toys import toys
+    from sweeping.toys import toys
 
     from deepwide.sweeping import Driver, Resources, cells_of, status_of
     from deepwide.sweeping.executors.ray import RayExecutor

@@ -16,7 +16,7 @@ def main() -> None:
     """See the module."""
     import ray
     from ray.cluster_utils import Cluster
-    from sweep.toys import toys
+    from sweeping.toys import toys
 
     from deepwide.sweeping import Driver, Resources, cells_of, status_of
     from deepwide.sweeping.executors.ray import RayExecutor
