@@ -1,0 +1,124 @@
+"""A study trains, measures, judges and writes; it resumes, and says when its rules were changed afterwards."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.studies import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    Measured,
+    Ruling,
+    Workplace,
+    dry_run,
+    read_result,
+    run_study,
+)
+from studies.fakes import Toys
+
+
+def files(home: Path) -> set[str]:
+    return {path.name for path in home.iterdir()}
+
+
+def test_a_study_writes_its_folder_and_ends_in_a_verdict(tmp_path: Path) -> None:
+    seen: list[str] = []
+    result = run_study(Toys(), out=tmp_path, progress=lambda what, _: seen.append(what))
+    assert [verdict.outcome for verdict in result.verdicts] == [REPRODUCED]
+    assert {"started.json", "measured.json", "study.json", "page.md", "runs.csv", "runs"} <= files(tmp_path)
+    assert read_result(tmp_path) == result
+    assert not result.rules_changed
+    assert {"toys", "measuring"} <= set(seen)
+    assert result.rows()[0]["outcome"] == REPRODUCED
+    page = (tmp_path / "page.md").read_text()
+    for words in ("Do toys finish?", "**reproduced**", "reproduced if all runs are done", "https://example.org/toys"):
+        assert words in page
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_study(Toys(), out=tmp_path)
+    monkeypatch.setattr(Toys, "measure", lambda *_: pytest.fail("measured twice"))
+    assert run_study(Toys(), out=tmp_path) == first
+
+
+def test_an_interrupted_study_resumes_with_its_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(Toys, "measure", lambda *_: 1 / 0)
+        run_study(Toys(), out=tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("result.json")}
+    assert before
+    run_study(Toys(), out=tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("result.json")} == before
+
+
+def test_a_study_that_is_stopped_says_that_it_resumes(tmp_path: Path) -> None:
+    with pytest.raises(DeepwideError, match="resumes"):
+        run_study(Toys(), out=tmp_path, stop=lambda: True)
+    assert not (tmp_path / "measured.json").exists()
+    assert run_study(Toys(), out=tmp_path).verdicts[0].outcome == REPRODUCED
+
+
+def test_rules_changed_after_the_start_are_reported(tmp_path: Path) -> None:
+    run_study(Toys(), out=tmp_path)
+
+    def never(measured: Measured) -> Ruling:
+        return Ruling(NOT_REPRODUCED, measured.numbers["done"])
+
+    class Changed(Toys):
+        rules = (dataclasses.replace(Toys.rules[0], decide=never),)
+
+    result = run_study(Changed(), out=tmp_path)
+    assert result.rules_changed
+    assert [note.code for note in result.notes] == ["rules_changed"]
+    assert "rules were changed" in (tmp_path / "page.md").read_text()
+
+
+def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
+    run_study(Toys(), out=tmp_path)
+    with pytest.raises(DeepwideError, match="other settings"):
+        run_study(Toys(), changes=("steps=21",), out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "match"),
+    [
+        ("qick", (), "did you mean 'quick'"),
+        ("quick", ("step=1",), "did you mean 'steps'"),
+        ("quick", ("steps",), "not a setting"),
+        ("quick", ("steps=many",), "steps"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(preset: str, changes: tuple[str, ...], match: str) -> None:
+    with pytest.raises(DeepwideError, match=match) as caught:
+        dry_run(Toys(), preset, changes=changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    forecast = dry_run(Toys(), "paper")
+    assert forecast.runs == 3
+    assert forecast.train_flops == 6 * 4 * 20 * (1 + 2 + 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rule_with_a_fourth_outcome_is_a_mistake_of_the_programmer(tmp_path: Path) -> None:
+    class Wrong(Toys):
+        rules = (dataclasses.replace(Toys.rules[0], decide=lambda _: Ruling("maybe")),)
+
+    with pytest.raises(AssertionError, match="three outcomes"):
+        run_study(Wrong(), out=tmp_path)
+
+
+def test_a_study_that_trains_nothing_gets_no_folders() -> None:
+    class Still(Toys):
+        def sweeps(self, settings: Any) -> dict[str, Any]:
+            return {}
+
+        def measure(self, settings: Any, workplace: Workplace) -> Measured:
+            raise AssertionError(workplace.runs)
+
+    assert dry_run(Still()).expected_seconds is None
