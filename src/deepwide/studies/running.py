@@ -74,7 +74,7 @@ def dry_run(name: str | Study, preset: str = "quick", *, changes: tuple[str, ...
 
     study = find_study(name) if isinstance(name, str) else name
     settings = study.settings(preset, changes)
-    expansions = {key: expand(spec) for key, spec in study.sweeps(settings).items()}
+    expansions = {key: expand({"name": key, **spec}) for key, spec in study.sweeps(settings).items()}
     return Forecast(
         study=study.name,
         preset=preset,
