@@ -9,18 +9,22 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Bounds": "deepwide.separation",
+    "Certificate": "deepwide.separation",
     "DeepwideError": "deepwide.errors",
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
     "Shape": "deepwide.shape",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
+    "bounds": "deepwide.separation",
     "find_law": "deepwide.laws",
     "find_model": "deepwide.catalogue",
     "flops": "deepwide.shape",
     "inference_memory": "deepwide.shape",
     "plan": "deepwide.planning",
     "plan_many": "deepwide.planning",
+    "rank": "deepwide.separation",
     "read_config": "deepwide.shape",
     "save_law": "deepwide.laws",
     "training_memory": "deepwide.shape",

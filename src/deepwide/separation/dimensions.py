@@ -1,4 +1,4 @@
-"""The exact count: how large the separation rank can be by dimension alone.
+"""The dimension count: how large the separation rank can be by counting dimensions alone, as exact integers.
 
 Write y for the output at a position of side A, S_A and S_B for the Gram matrices of the two sides,
 C = (3^L − 1)/2. The part of y of degree k in S_B lies in (functions of side A) ⊗ (functions of side B),
@@ -15,13 +15,13 @@ highest weight 2λ, and on side A those with exactly one odd part.
 
 With H heads the first layer sees S only through the H matrices V_h S K_hᵀ, r = min(D, d²/H) linear
 forms, and every monomial of y has at most C' = (3^(L−1) − 1)/2 factors that are not among them. That
-cuts the functions down by how many such factors they hold, and `head_blocks` counts what is left.
+limits how many such factors the functions can hold, and `head_blocks` counts what is left.
 
 With one head some vectors v make the block vanish at S_B = v vᵀ, whatever side A is, and as many as
-are independent are taken from B_k: `relations` counts them. With as many positions a side as the width
+are independent are taken from B_k: `relations` counts them. With as many positions per side as the width
 they matter from depth 3 and width 4 on.
 
-docs/theory.md has the proofs. Where the bounds are met is measured, not proved.
+docs/theory.md has the proofs. Where the bounds are reached is measured, not proved.
 """
 
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ from functools import cache
 from itertools import accumulate
 from math import comb, prod
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 
-_DEEPEST_LISTED = 8
+DEEPEST_LISTED = 8
 _MOST_PARTITIONS = 2_000_000
 
 
@@ -164,6 +164,7 @@ def head_blocks(depth: int, width: int, heads: int) -> tuple[int, ...]:
     return tuple(min(b + width * a for b, a in zip(sums[k], reversed(sums[c - k]), strict=True)) for k in range(c + 1))
 
 
+@cache
 def most_letters(depth: int, quadrics: int, hyperplane: bool) -> int:
     """How many letters S of the one-head word can be v vᵀ without the word being zero.
 
@@ -190,14 +191,14 @@ def relations(depth: int, width: int, k: int) -> int:
     >>> relations(3, 3, 7), relations(3, 4, 7), relations(3, 5, 7), relations(2, 9, 2)
     (0, 4, 56, 0)
     """
-    found = 0
+    most = 0
     for hyperplane in (False, True):
         variables = width - hyperplane
         for quadrics in range(min(depth, variables - 1) + 1):
             if most_letters(depth, quadrics, hyperplane) < k:
-                found = max(found, _forms_on_quadrics(variables, quadrics, 2 * k))
+                most = max(most, _forms_on_quadrics(variables, quadrics, 2 * k))
                 break  # more quadrics hold fewer forms
-    return found
+    return most
 
 
 def _forms_on_quadrics(variables: int, quadrics: int, power: int) -> int:
@@ -207,8 +208,8 @@ def _forms_on_quadrics(variables: int, quadrics: int, power: int) -> int:
 
 
 @dataclass(frozen=True)
-class Count:
-    """Blocks of the dimension bound; their sum is the largest separation rank the network can have."""
+class DimensionCount:
+    """The dimension bound of every block; their sum is the largest separation rank the network can have."""
 
     depth: int
     width: int
@@ -225,49 +226,49 @@ def check_shape(depth: int, width: int, heads: int = 1) -> None:
     """Refuse what is not the shape of a network, in one sentence."""
     for name, value in (("depth", depth), ("width", width), ("heads", heads)):
         if value < 1:
-            raise DeepwideError(f"The {name} must be at least 1; it was {value}.")
+            raise DeepwideError(f"The {name} must be at least 1, not {quoted(value)}.")
     if width % heads:
-        near = [h for h in range(1, width + 1) if width % h == 0]
+        near = [h for h in range(1, min(width, 1000) + 1) if width % h == 0]
         raise DeepwideError(
-            f"A width of {width} cannot be split evenly over {heads} heads; "
+            f"A width of {quoted(width)} cannot be split evenly over {quoted(heads)} heads; "
             f"it can over {', '.join(map(str, near[:8]))}{' and more' if len(near) > 8 else ''}."
         )
 
 
-def count(depth: int, width: int, heads: int = 1, positions: tuple[int, int] | None = None) -> Count:
+def dimension_count(depth: int, width: int, heads: int = 1, positions: tuple[int, int] | None = None) -> DimensionCount:
     """The dimension bound block by block, as exact integers of any size.
 
-    `positions` are those on the output's side and on the other; enough of both when left out. With
-    fewer than the width on a side the heads are not taken into account, and the bound is a weaker one.
+    `positions` are those on the output's side and on the other; enough of both when left out. With fewer than the
+    width on a side each block is at most what the positions allow and at most what the heads allow.
 
-    >>> count(2, 3).blocks, count(2, 3).total, count(4, 2).total, count(2, 3, 3).total
-    ((1, 6, 21, 18, 3), 49, 4538, 43)
-    >>> count(2, 3, positions=(1, 1)).blocks
-    (1, 6, 15, 10, 3)
+    >>> dimension_count(2, 3).blocks, dimension_count(4, 2).total, dimension_count(2, 3, 3).total
+    ((1, 6, 21, 18, 3), 4538, 43)
+    >>> dimension_count(2, 3, positions=(1, 1)).blocks, dimension_count(2, 3, 3, positions=(2, 2)).total
+    ((1, 6, 15, 10, 3), 43)
     """
     check_shape(depth, width, heads)
     a, b = positions or (width, width)
     if a < 1 or b < 1:
-        raise DeepwideError(f"Each side needs at least one position; they were {a} and {b}.")
-    if depth > _DEEPEST_LISTED:
+        raise DeepwideError(f"Each side needs at least one position, not {quoted(a)} and {quoted(b)}.")
+    if depth > DEEPEST_LISTED:
         raise DeepwideError(
-            f"Depth {depth} has {degree(depth):.3g} blocks, too many to list; for one head the total has a "
-            f"closed form: deepwide bounds --depth {depth} --width {width}."
+            f"Depth {depth} has {degree(depth):.3g} blocks, too many to list; `bounds` has a closed form for their sum "
+            "with one head."
         )
-    if a >= width <= b:
-        return Count(depth, width, heads, (a, b), head_blocks(depth, width, heads))
     c = degree(depth)
-    blocks = (min(side_without_output(width, b, k), side_with_output(width, a, c - k)) for k in range(c + 1))
-    return Count(depth, width, heads, (a, b), tuple(blocks))
+    by_positions = [min(side_without_output(width, b, k), side_with_output(width, a, c - k)) for k in range(c + 1)]
+    if heads > 1:  # with missing positions set to 0 the bound for enough of them holds as well
+        by_positions = list(map(min, by_positions, head_blocks(depth, width, heads)))
+    return DimensionCount(depth, width, heads, (a, b), tuple(by_positions))
 
 
-def total(depth: int, width: int) -> int:
+def one_head_total(depth: int, width: int) -> int:
     """The sum of all blocks with one head and enough positions, without listing them.
 
     B_k grows with k and A_{C−k} falls, so they cross once, after some k*. Each half is then a sum of
     multiset coefficients, which is one: Σ_{k≤K} multiset(D, k) = multiset(D + 1, K).
 
-    >>> total(4, 2), total(2, 8), total(1, 5)
+    >>> one_head_total(4, 2), one_head_total(2, 8), one_head_total(1, 5)
     (4538, 999, 6)
     """
     check_shape(depth, width)

@@ -1,4 +1,4 @@
-"""The count against listings, against itself computed another way, and against the table of theory.md."""
+"""The dimension count against listings, against itself computed another way, and against the table of theory.md."""
 
 from itertools import combinations_with_replacement
 from math import comb
@@ -6,37 +6,30 @@ from math import comb
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.case import Case
-from deepwide.separation.counting import (
-    count,
+from deepwide.separation.dimensions import (
+    dimension_count,
+    head_blocks,
     most_letters,
     multiset,
+    one_head_total,
     partitions,
     relations,
     schur_dimension,
     side_with_output,
     side_without_output,
-    total,
-)  # fmt: skip
-from deepwide.separation.theorems import bounds, log3, log3_count
-
-TABLE = {
-    1: {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 8: 9},
-    2: {1: 5, 2: 18, 3: 49, 4: 110, 5: 216, 6: 385, 8: 999},
-    3: {1: 14, 2: 232},
-    4: {1: 41, 2: 4538},
-}
+)
+from separation.builders import TABLE
 
 
 @pytest.mark.parametrize("depth", TABLE)
 def test_the_table_of_the_theory(depth: int) -> None:
-    assert {width: total(depth, width) for width in TABLE[depth]} == TABLE[depth]
-    assert {width: count(depth, width).total for width in TABLE[depth]} == TABLE[depth]
+    assert {width: one_head_total(depth, width) for width in TABLE[depth]} == TABLE[depth]
+    assert {width: dimension_count(depth, width).total for width in TABLE[depth]} == TABLE[depth]
 
 
 def test_blocks_of_the_worked_examples() -> None:
-    assert count(2, 3).blocks == (1, 6, 21, 18, 3)
-    assert count(2, 3, positions=(1, 1)).blocks == (1, 6, 15, 10, 3)
+    assert dimension_count(2, 3).blocks == (1, 6, 21, 18, 3)
+    assert dimension_count(2, 3, positions=(1, 1)).blocks == (1, 6, 15, 10, 3)
 
 
 def test_multiset_counts_multisets() -> None:
@@ -86,43 +79,15 @@ def test_the_total_is_the_least_cover_of_the_staircase() -> None:
             sum(multiset(D, i) for i in range(k)) + width * sum(multiset(D, i) for i in range(c + 1 - k))
             for k in range(c + 2)
         ]
-        assert total(depth, width) == min(covers)
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 16])
-def test_the_logarithm_is_that_of_the_exact_total(depth: int, width: int) -> None:
-    assert log3_count(depth, width).overlaps(log3(total(depth, width)))
-    assert float(log3_count(depth, width).rad()) < 1e-12
-
-
-def test_depth_50_and_width_12288_in_under_a_second() -> None:
-    import time
-
-    started = time.perf_counter()
-    answer = log3_count(50, 12288)
-    assert time.perf_counter() - started < 1
-    # log_3 multiset(D + 1, C/2) by Stirling, D = 75 503 616: a check of size from the other side.
-    assert 2.50e9 < float(answer) < 2.51e9
-    assert float(answer.rad()) < 1e-6
-
-
-def test_the_count_never_passes_the_upper_bound_of_theorem_1() -> None:
-    for depth in range(1, 5):
-        for width in (3**depth + 1, 3**depth + 5, 2 * 3**depth, 500):
-            if width > 3**depth:
-                for heads in (1, width):
-                    upper = bounds(depth, width, heads).upper
-                    assert upper is not None
-                    assert not log3_count(depth, width) > upper  # equal at depth 1 with one head
+        assert one_head_total(depth, width) == min(covers)
 
 
 def test_heads_never_add_and_one_head_is_the_plain_count() -> None:
     for depth in (1, 2, 3):
         for width in (2, 4, 6):
-            totals = [count(depth, width, heads).total for heads in range(1, width + 1) if width % heads == 0]
+            totals = [dimension_count(depth, width, heads).total for heads in range(1, width + 1) if width % heads == 0]
             assert totals == sorted(totals, reverse=True)
-            assert totals[0] == total(depth, width)
+            assert totals[0] == one_head_total(depth, width)
 
 
 def test_heads_of_width_one_at_depth_two_in_closed_form() -> None:
@@ -130,11 +95,11 @@ def test_heads_of_width_one_at_depth_two_in_closed_form() -> None:
     for d in range(2, 12):
         D = d * (d + 1) // 2
         beside = min(comb(d + 2, 3), d * (D - d)) + d * d
-        assert count(2, d, d).blocks == (1, D, d * (d * d + 1) // 2, beside, d)
+        assert dimension_count(2, d, d).blocks == (1, D, d * (d * d + 1) // 2, beside, d)
 
 
 def test_exact_integers_have_no_largest_size() -> None:
-    assert len(str(total(8, 20))) == 284
+    assert len(str(one_head_total(8, 20))) == 284
 
 
 @pytest.mark.parametrize(
@@ -143,7 +108,7 @@ def test_exact_integers_have_no_largest_size() -> None:
         (0, 3, None, "depth must be at least 1"),
         (2, 0, None, "width must be at least 1"),
         (2, 3, (0, 1), "at least one position"),
-        (40, 3, None, "deepwide bounds"),
+        (40, 3, None, "closed form"),
         (8, 12, (9, 9), "too many to list"),
     ],
 )
@@ -151,7 +116,7 @@ def test_what_cannot_be_counted_gets_a_sentence(
     depth: int, width: int, positions: tuple[int, int] | None, words: str
 ) -> None:
     with pytest.raises(DeepwideError, match=words):
-        count(depth, width, 1, positions)
+        dimension_count(depth, width, 1, positions)
 
 
 def _most_letters_by_listing(depth: int, quadrics: int, hyperplane: bool) -> int:
@@ -181,11 +146,9 @@ def test_relations_are_points_curves_and_surfaces_of_quadrics() -> None:
     assert all(relations(3, d, k) == 0 for d in range(1, 9) for k in range(7))
 
 
-def test_relations_lower_the_count_from_depth_3_and_width_4_on() -> None:
-    for depth, width in ((2, 16), (3, 3), (4, 3), (5, 2), (6, 3), (4, 4)):
-        assert Case(depth, width).bound == count(depth, width).total
-    assert {(L, d): Case(L, d).relations for L, d in ((3, 4), (3, 5), (4, 5), (5, 4))} == {
-        (3, 4): 4, (3, 5): 56, (4, 5): 16, (5, 4): 16,
-    }  # fmt: skip
-    assert Case(3, 4).bound == 31456
-    assert Case(3, 4, 2).relations == Case(3, 4, causal=True).relations == Case(3, 4, residual=True).relations == 0
+def test_few_positions_and_heads_give_the_smaller_of_both_bounds() -> None:
+    """L = 2, d = 3, H = 3 with (2, 2) positions: positions alone allow 49, heads alone 43."""
+    by_positions = dimension_count(2, 3, 1, (2, 2)).blocks
+    by_heads = head_blocks(2, 3, 3)
+    assert dimension_count(2, 3, 3, (2, 2)).blocks == tuple(map(min, by_positions, by_heads))
+    assert (sum(by_positions), dimension_count(2, 3, 3, (2, 2)).total) == (49, 43)
