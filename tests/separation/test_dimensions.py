@@ -152,3 +152,21 @@ def test_few_positions_and_heads_give_the_smaller_of_both_bounds() -> None:
     by_heads = head_blocks(2, 3, 3)
     assert dimension_count(2, 3, 3, (2, 2)).blocks == tuple(map(min, by_positions, by_heads))
     assert (sum(by_positions), dimension_count(2, 3, 3, (2, 2)).total) == (49, 43)
+
+
+def lowered(depth: int, width: int) -> int:
+    """By how much relations lower the dimension count with enough positions."""
+    D = width * (width + 1) // 2
+    blocks = dimension_count(depth, width).blocks
+    return sum(max(0, most - multiset(D, k) + relations(depth, width, k)) for k, most in enumerate(blocks))
+
+
+def test_where_relations_lower_the_count() -> None:
+    """The list of docs/theory.md, 5.4."""
+    assert not any(lowered(depth, width) for depth in (1, 2) for width in range(1, 41))
+    assert not any(lowered(depth, width) for depth in range(1, 8) for width in (1, 2, 3))
+    assert [lowered(3, width) for width in range(4, 8)] == [4, 56, 421, 2255]
+    assert [width for width in range(4, 16) if lowered(3, width)] == list(range(4, 13))
+    assert [width for width in range(4, 15) if lowered(4, width)] == [5, 6, 7, 8]
+    assert all(lowered(5, width) for width in range(4, 17))
+    assert all(lowered(6, width) for width in range(4, 10))
