@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -66,13 +67,13 @@ def rivals(sizes: list[int], rounds: int = 3) -> list[dict[str, Any]]:
         ranks: dict[str, int] = {}
         for _ in range(rounds):
             ways: dict[str, Callable[[], Any]] = {
-                "dgemm": lambda m=matrix: m @ m,
-                "ours": lambda copy=matrix.copy(): rank_in_place(copy, PRIME),
+                "dgemm": partial(np.matmul, matrix, matrix),
+                "ours": partial(rank_in_place, matrix.copy(), PRIME),
             }
             if theirs is not None:
                 ways["flint"] = theirs.rank
             if n <= 500:
-                ways["galois"] = lambda x=galois.GF(PRIME)(entries): np.linalg.matrix_rank(x)
+                ways["galois"] = partial(np.linalg.matrix_rank, galois.GF(PRIME)(entries))
             for name, work in ways.items():
                 seconds, value = timed(work)
                 best[name] = min(seconds, best.get(name, np.inf))
@@ -125,8 +126,8 @@ def whole(shapes: list[tuple[int, int]]) -> list[dict[str, Any]]:
     for depth, width in shapes:
         case = Case(depth, width)
         bound = upper_bounds(case).total
-        ours, rank = timed(lambda c=case: measure(c).rank)
-        theirs, again = timed(lambda c=case: naive(c)) if bound <= 400 else (None, rank)
+        ours, rank = timed(lambda: measure(case).rank)  # noqa: B023
+        theirs, again = timed(partial(naive, case)) if bound <= 400 else (None, rank)
         assert rank == again == bound, (rank, again)
         svd, last = by_svd(case)
         rows.append(
@@ -153,7 +154,7 @@ def reach(shapes: list[tuple[int, int]]) -> list[dict[str, Any]]:
         case = Case(depth, width)
         need = choose_route(case).estimate()
         cpu = time.process_time()
-        seconds, measurement = timed(lambda c=case: measure(c))
+        seconds, measurement = timed(partial(measure, case))
         rows.append(
             {
                 "depth": depth,

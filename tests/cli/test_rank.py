@@ -140,7 +140,7 @@ def test_almost_surely_is_not_claimed_for_weights_from_a_file(tmp_path: Path) ->
     import numpy as np
 
     names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
-    np.savez(tmp_path / "w.npz", **{name: np.eye(2) for name in names})
+    np.savez(tmp_path / "w.npz", **{name: np.eye(2) for name in names})  # type: ignore[arg-type]
     done = call("rank", "--weights", str(tmp_path / "w.npz"))
     assert "separation rank at least" in done.stdout
     assert "almost surely" not in done.stdout

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_picture_shows_the_certificates_that_are_given_and_no_others(tmp_path:
     assert widths() == {3, 5, 7}
 
 
-def _rows(chart: object) -> list[dict[str, int]]:
+def _rows(chart: object) -> list[dict[str, Any]]:
     if isinstance(chart, dict):
         own = [chart] if "bound" in chart and "log3" in chart else []
         return own + [row for value in chart.values() for row in _rows(value)]

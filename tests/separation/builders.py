@@ -23,7 +23,7 @@ def save_weights(path: Path, seed: int, width: int = 2, depth: int = 2) -> Path:
     """A file of random weights."""
     draw = np.random.default_rng(seed)
     names = [f"{layer}.{name}" for layer in range(depth) for name in ("query", "key", "value", "output")]
-    np.savez(path, **{name: draw.normal(size=(width, width)) for name in names})
+    np.savez(path, **{name: draw.normal(size=(width, width)) for name in names})  # type: ignore[arg-type]
     return path
 
 

@@ -32,7 +32,7 @@ def test_the_theorems_are_about_standard_cases_only() -> None:
     assert Case(2, 3).standard
     assert Case(2, 3, sides="BBBBAAAA").standard
     for other in ({"residual": True}, {"causal": True}, {"weights": "identity"}, {"sides": "AB"}, {"sides": "BBBAAAA"}):
-        assert not Case(2, 3, **other).standard  # type: ignore[arg-type]
+        assert not Case(2, 3, **other).standard
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,9 @@ def test_weights_made_special_modulo_both_primes_are_not_called_almost_surely_ex
     draw = np.random.default_rng(0)
     names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
     small = {name: draw.integers(1, 50, (3, 3)).astype(float) for name in names}
-    np.savez(tmp_path / "w.npz", **{name: array * 1_048_573 * 1_048_571 for name, array in small.items()})
+    np.savez(
+        tmp_path / "w.npz", allow_pickle=False, **{name: array * 1_048_573 * 1_048_571 for name, array in small.items()}
+    )
     forged = measure(Case(2, 3, weights=str(tmp_path / "w.npz")))
     certificate = Certificate.of(forged, confirm(forged))
     assert certificate.rank == 0

@@ -15,6 +15,7 @@ from deepwide.errors import DeepwideError
 from deepwide.separation import finished, measurement
 from deepwide.separation.case import Case
 from deepwide.separation.certify import Watcher, certify, forecast, make_case, rank
+from deepwide.separation.field import rank_in_place
 from deepwide.separation.store import Store
 from deepwide.separation.upper_bounds import TooLargeError
 from separation.builders import save_weights
@@ -114,8 +115,8 @@ def test_an_interrupted_measurement_resumes_with_its_finished_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finished, "_SECONDS_BETWEEN", 0)
-    store, ranked = Store(tmp_path / "c.json"), []
-    honest = measurement.rank_in_place
+    store, ranked = Store(tmp_path / "c.json"), list[int]()
+    honest = rank_in_place
 
     def interrupted(matrix: np.ndarray, *rest: object) -> int:
         if len(ranked) == 3:

@@ -46,7 +46,7 @@ def test_blocks_of_another_measurement_are_refused(tmp_path: Path) -> None:
         {"full_grid": True},
     ):  # fmt: skip
         with pytest.raises(DeepwideError, match="another measurement"):
-            blocks(tmp_path, **other)  # type: ignore[arg-type]
+            blocks(tmp_path, **other)
     route = replace(choose_route(Case(2, 3)), bounds=(1, 6, 20, 18, 3))
     with pytest.raises(DeepwideError, match="another measurement"):
         FinishedBlocks(tmp_path / "c.json", route, 101, False, "dgemm")

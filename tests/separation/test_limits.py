@@ -96,4 +96,4 @@ def test_notes_name_no_option() -> None:
 def test_shapes_that_are_none_get_a_sentence(depth: int, width: int, heads: int) -> None:
     for ask in (bounds, bounds_curves):
         with pytest.raises(DeepwideError):
-            ask(depth, width, heads)  # type: ignore[operator]
+            ask(depth, width, heads)

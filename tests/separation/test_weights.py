@@ -21,7 +21,7 @@ def same(x: np.ndarray, y: np.ndarray) -> bool:
 
 def save(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     if path.suffix == ".npz":
-        np.savez(path, **arrays)
+        np.savez(path, **arrays)  # type: ignore[arg-type]
     else:
         from safetensors.numpy import save_file
 
@@ -104,7 +104,7 @@ def test_files_and_archives_that_are_too_large_are_not_read(tmp_path: Path, monk
     monkeypatch.setattr(weights, "LARGEST_BYTES", 1 << 20)
     with open(tmp_path / "sparse.npz", "wb") as file:
         file.truncate((1 << 20) + 1)
-    np.savez_compressed(tmp_path / "bomb.npz", **{"0.query": np.zeros((1000, 1000))})
+    np.savez_compressed(tmp_path / "bomb.npz", **{"0.query": np.zeros((1000, 1000))})  # type: ignore[arg-type]
     assert (tmp_path / "bomb.npz").stat().st_size < 1 << 20
     with pytest.raises(DeepwideError, match="too large"):
         file_hash(tmp_path / "sparse.npz")
