@@ -83,6 +83,11 @@ class Parts(Part):
     classes: Natural = 0  # of the heads class and pair
 
     @property
+    def reads_two(self) -> bool:
+        """Whether the network reads a second sequence: the source of an encoder-decoder, or the other of a pair."""
+        return self.kind == "encoder-decoder" or self.head == "pair"
+
+    @property
     def sublayers(self) -> int:
         """Residual sublayers of a layer without cross-attention: attention, and the feed-forward if there is one."""
         return 2 if self.experts or self.ff_width != 0 else 1
@@ -136,8 +141,8 @@ class Parts(Part):
             raise ValueError(f"classes is for the heads class and pair, which need one or more; head is {self.head}")
         if both and self.head != "tokens":
             raise ValueError(f"an encoder-decoder has a head for tokens, not for a {self.head}")
-        if self.head != "tokens" and self.embedding_width:
-            raise ValueError(f"a head for a {self.head} reads the width of the blocks: leave embedding_width out")
+        if (both or self.head != "tokens") and self.embedding_width:
+            raise ValueError("embedding_width is for decoders and encoders with a head for tokens; leave it out")
         if self.kind != "decoder" and self.window:
             raise ValueError(f"windows are for decoders; kind is {self.kind}")
         if both and (self.experts or self.latent):
