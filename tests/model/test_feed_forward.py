@@ -27,7 +27,8 @@ def test_activations_have_their_values(name: str, at_two: float) -> None:
 def test_plain_is_two_matrices_with_the_activation_between() -> None:
     module = PlainFeedForward(Architecture.of(**SMALL, activation="relu")).double()
     x = torch.randn(16, generator=seeded(0), dtype=torch.float64)
-    inner = [max(0.0, float(row @ x + b)) for row, b in zip(module.up.weight, module.up.bias, strict=True)]
+    rows = zip(module.up.weight.detach(), module.up.bias.detach(), strict=True)
+    inner = [max(0.0, float(row @ x + b)) for row, b in rows]
     expected = module.down.weight @ torch.tensor(inner, dtype=torch.float64) + module.down.bias
     assert torch.allclose(module(x), expected)
 
@@ -36,7 +37,7 @@ def test_gated_multiplies_what_the_gate_lets_through() -> None:
     module = GatedFeedForward(Architecture.of("llama", **SMALL)).double()
     f = module.down.weight.shape[1]
     x = torch.randn(16, generator=seeded(0), dtype=torch.float64)
-    both = module.gate_up.weight @ x
+    both = module.gate_up.weight.detach() @ x
     inner = [float(g / (1 + math.exp(-g)) * u) for g, u in zip(both[:f], both[f:], strict=True)]
     expected = module.down.weight @ torch.tensor(inner, dtype=torch.float64)
     assert torch.allclose(module(x), expected)

@@ -178,16 +178,26 @@ def _kept(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tupl
     if shape.kind == "encoder-decoder":
         return _kept_by_both(shape, T, S, scores, recompute=recompute)
     first, in_words, per_layer = _kept_per_token(shape, T, scores, recompute=recompute)
-    d = shape.width
+    d, final = shape.width, _final_norms(shape)
     if shape.head == "tokens":
-        return T * (first + 2 * d), f"T·({in_words} + 2d), {per_layer}"
-    if shape.head == "class":  # pooling needs no position to go back
-        return T * (first + d) + d, f"(T·({in_words} + d) + d), {per_layer}"
+        return T * (first + (final + 1) * d), f"T·({in_words} + {_times(final + 1, 'd')}), {per_layer}"
+    words = f"{in_words} + d" if final else in_words  # pooling needs no position to go back
+    if shape.head == "class":
+        return T * (first + final * d) + d, f"(T·({words}) + d), {per_layer}"
     second, _, other_layer = _kept_per_token(shape, S, scores, recompute=recompute)
     if other_layer != per_layer:
         per_layer += f" at T, {other_layer} at S"
     # a, b, the four features and the hidden layer
-    return T * (first + d) + S * (second + d) + 7 * d, f"((T + S)·({in_words} + d) + 7d), {per_layer}"
+    return T * (first + final * d) + S * (second + final * d) + 7 * d, f"((T + S)·({words}) + 7d), {per_layer}"
+
+
+def _final_norms(shape: Shape) -> int:
+    """1 where a final norm keeps its input, else 0."""
+    return int(shape.final_norm and shape.norm != "none")
+
+
+def _times(number: int, name: str) -> str:
+    return name if number == 1 else f"{number}{name}"
 
 
 def _kept_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
@@ -210,22 +220,21 @@ def _kept_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tu
 def _kept_by_both(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
     """An encoder-decoder: decoder layers keep numbers per token and, for their cross-attention, per source token."""
     d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    L, E, normed = shape.depth, shape.encoder_depth, shape.qk_norm != "none"
-    source_layer = _layer_elements(shape, S, scores, routed=False)
+    L, E, copies = shape.depth, shape.encoder_depth, 2 if shape.qk_norm == "none" else 3
+    ends = _final_norms(shape) + 1  # and the input of the head, or of all the keys and values of the source
     stream = _stream_tensors(shape, 1, cross_norms(shape))
-    cross = stream * d + (3 if normed else 2) * q + scores * shape.heads * S
-    layer = _layer_elements(shape, T, scores, routed=False) + cross
-    keys = (3 if normed else 2) * kv
+    source_layer = _layer_elements(shape, S, scores, routed=False)
+    layer = _layer_elements(shape, T, scores, routed=False) + stream * d + copies * q + scores * shape.heads * S
+    words = [_layer_formula(shape, scores, routed=False), f"{stream}d", f"{copies}q"]
+    words += ["heads·S" if scores == 1 else f"{scores}·heads·S"] if scores else []
     a = f"a = {_layer_formula(shape, scores, 'S', routed=False)} = {source_layer:,}"
-    names = [_layer_formula(shape, scores, routed=False), f"{stream}d"]
-    names += [f"{3 if normed else 2}q"] + ([f"{'' if scores == 1 else f'{scores}·'}heads·S"] if scores else [])
-    c, z = f"c = {' + '.join(names)} = {layer:,}", f"{3 if normed else 2}kv"
+    c = f"c = {' + '.join(words)} = {layer:,}"
     if recompute:
-        most = max(T * layer + S * keys, S * source_layer)
-        elements = T * (L + 2) * d + S * (E + 2) * d + most
-        return elements, f"(T·(L + 2)·d + S·(E + 2)·d + max(T·c + S·{z}, S·a)), {c}, {a}"
-    elements = T * (L * layer + 2 * d) + S * (E * source_layer + L * keys + 2 * d)
-    return elements, f"(T·(L·c + 2d) + S·(E·a + L·{z} + 2d)), {c}, {a}"
+        most = max(T * layer + S * copies * kv, S * source_layer)
+        elements = T * (L + ends) * d + S * (E + ends) * d + most
+        return elements, f"(T·(L + {ends})·d + S·(E + {ends})·d + max(T·c + S·{copies}kv, S·a)), {c}, {a}"
+    elements = T * (L * layer + ends * d) + S * (E * source_layer + L * copies * kv + ends * d)
+    return elements, f"(T·(L·c + {_times(ends, 'd')}) + S·(E·a + L·{copies}kv + {_times(ends, 'd')})), {c}, {a}"
 
 
 def _stream_tensors(shape: Shape, sublayers: int, norms: int) -> int:
