@@ -13,6 +13,7 @@ _HOME = {
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
     "Shape": "deepwide.shape",
+    "SweepState": "deepwide.sweeping",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
     "find_law": "deepwide.laws",
@@ -23,6 +24,7 @@ _HOME = {
     "plan_many": "deepwide.planning",
     "read_config": "deepwide.shape",
     "save_law": "deepwide.laws",
+    "sweep": "deepwide.sweeping",
     "training_memory": "deepwide.shape",
     "write_config": "deepwide.shape",
 }

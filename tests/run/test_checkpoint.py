@@ -11,7 +11,7 @@ import pytest
 from deepwide.run import RunFolder, UnreadableRun
 from deepwide.run import checkpoint as checkpoints
 from deepwide.run.toy import NUMERICS, ToyConfig
-from deepwide.sweeping.worker import OVER, UNREADABLE, work
+from deepwide.sweeping.worker import Exit, work
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_when_no_checkpoint_is_whole_the_run_stops_and_does_not_start_over(memor
     folder, _ = interrupted(memory)
     for path in (folder.path / "checkpoints").glob("*/manifest.json"):
         flip(path, 10)
-    assert work([folder.path], owner="one") == UNREADABLE
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
     assert folder.result() is None
     record = folder.lease_record()
     assert record is not None
@@ -147,7 +147,7 @@ def test_a_run_with_a_damaged_newest_checkpoint_ends_with_the_same_numbers(memor
     folder, expected = interrupted(memory)
     steps = checkpoints.steps(folder.path / "checkpoints")
     flip(folder.path / "checkpoints" / str(steps[-1]) / name, 5)
-    assert work([folder.path], owner="one") == OVER
+    assert work([folder.path], owner="one") == Exit.FINISHED
     assert (folder.path / "metrics.jsonl").read_bytes() == (expected.path / "metrics.jsonl").read_bytes()
     assert folder.result() == expected.result()
     assert checkpoints.verifies(folder.path / "checkpoints" / "9", folder.id)
@@ -164,7 +164,7 @@ def interrupted(home: Path) -> tuple[RunFolder, RunFolder]:
     """A toy run of nine steps that failed at the eighth, and one that did not."""
     config = ToyConfig(steps=9, checkpoint_every=3).model_dump(mode="json")
     whole = RunFolder.create(home / "whole", config, data_fingerprint="d", numerics=NUMERICS)
-    assert work([whole.path], owner="one") == OVER
+    assert work([whole.path], owner="one") == Exit.FINISHED
     folder = RunFolder.create(home / "runs", config, data_fingerprint="d", numerics=NUMERICS)
     shutil.copytree(whole.path / "checkpoints", folder.path / "checkpoints")
     shutil.copy(whole.path / "metrics.jsonl", folder.path)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deepwide.training.config import RunConfig, override, resolve
+from deepwide.training.config import MOST_TOKENS, RunConfig, override, resolve
 from deepwide.training.identity import NUMERICS, data_fingerprint
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder, RunWriter
 
-__all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
+__all__ = ["MOST_TOKENS", "NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
 
 
 def train(
