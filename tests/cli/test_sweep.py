@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -157,7 +158,6 @@ def test_the_network_is_allowed_by_an_option_of_plan_run_and_resume(
     """Without it a public set that is not here is refused in a sentence that names no option of another verb."""
     from deepwide import data
 
-    allowed = []
     monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
     monkeypatch.setenv("DEEPWIDE_CACHE", str(home / "cache"))
     monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
@@ -168,12 +168,13 @@ def test_the_network_is_allowed_by_an_option_of_plan_run_and_resume(
     assert refused.returncode == 2
     assert "DEEPWIDE_NETWORK=1" in refused.stderr
     assert "--" not in refused.stderr
-    monkeypatch.setattr(data.registry, "_fetch", lambda *_: allowed.append(1) or pytest.fail("fetched"))
+    spy = mock.Mock(side_effect=lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr(data.registry, "_fetch", spy)
     for verb in ("plan", "run", "resume"):
         monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
         with pytest.raises(pytest.fail.Exception, match="fetched"):
             call("sweep", verb, "far.toml", "--network")
-    assert len(allowed) == 3
+    assert spy.call_count == 3
 
 
 def test_init_writes_a_sweep_that_can_be_planned_at_once(home: Path) -> None:

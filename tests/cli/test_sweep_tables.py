@@ -1,6 +1,7 @@
 """How a sweep looks in a terminal: what moves first, the time left, brackets as they are."""
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -10,16 +11,16 @@ from deepwide.cli.sweep_tables import show_state, state_table, summary
 from deepwide.sweeping import CellState, SweepState
 
 
-def cell(number: int, state: str, **fields: object) -> CellState:
-    return CellState(id=f"{number:016d}", name=f"x={number}", state=state, **fields)  # type: ignore[arg-type]
+def cell(number: int, state: str, **fields: Any) -> CellState:
+    return CellState(id=f"{number:016d}", name=f"x={number}", state=state, **fields)
 
 
-def sweep(*cells: CellState, **fields: object) -> SweepState:
+def sweep(*cells: CellState, **fields: Any) -> SweepState:
     counts: dict[str, int] = {}
     for one in cells:
         counts[one.state] = counts.get(one.state, 0) + 1
     left = sum(one.state in ("waiting", "running") for one in cells)
-    return SweepState(name="s", runs="r", cells=cells, counts=counts, left=left, **fields)  # type: ignore[arg-type]
+    return SweepState(name="s", runs="r", cells=cells, counts=counts, left=left, **fields)
 
 
 def text(state: SweepState, most: int = 40) -> str:

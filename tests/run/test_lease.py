@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,13 +53,14 @@ def test_after_expiry_the_next_owner_gets_a_higher_number_and_every_late_write_i
         with folder.lease("next") as following:
             assert following.number == late.number + 1
             before = {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
-            for write in (
+            writes: list[Callable[[], None]] = [
                 lambda: late.append({"step": 2}),
                 lambda: late.cut_metrics(0),
                 lambda: late.checkpoint(2, TENSORS, {}),
                 lambda: late.checkpoint(1, TENSORS, {"other": 1}),
                 lambda: late.finish("done"),
-            ):
+            ]
+            for write in writes:
                 with pytest.raises(LeaseLost, match="taken over by next; this worker's write was refused"):
                     write()
             assert {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()} == before

@@ -1,6 +1,7 @@
 """The toy trainer: real steps, and a resumed run is an uninterrupted one to the bit."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from deepwide.run import RunFolder
 from deepwide.run.toy import NUMERICS, ToyConfig, train
 
 
-def create(runs: Path, **settings: object) -> RunFolder:
-    config = ToyConfig(**settings).model_dump(mode="json")  # type: ignore[arg-type]
+def create(runs: Path, **settings: Any) -> RunFolder:
+    config = ToyConfig(**settings).model_dump(mode="json")
     return RunFolder.create(runs, config, data_fingerprint="d", numerics=NUMERICS)
 
 
@@ -20,9 +21,9 @@ def test_a_run_stopped_at_any_step_ends_as_one_that_was_not(memory: Path) -> Non
         assert train(whole, writer)
     for stop_at in range(5):
         folder = create(memory / str(stop_at), steps=5, checkpoint_every=2)
-        asked = iter([False] * stop_at + [True])
+        asked = iter([False] * stop_at + [True]).__next__
         with folder.lease("me") as writer:
-            assert not train(folder, writer, stop=lambda asked=asked: next(asked))
+            assert not train(folder, writer, stop=asked)
         with folder.lease("me") as writer:
             assert train(folder, writer)
         assert folder.result() == whole.result()

@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -83,7 +84,12 @@ def test_the_width_is_the_nearest_of_all_multiples(counting: str, multiple: int)
     for size in (30_000, 123_456, 10**6, 87_654_321, 10**9):
         for depth in (1, 2, 3, 7, 24):
             # Strictly within it whatever the multiple: the tolerance is not what is tried here.
-            table = {"params": [size], "depths": [depth], "width_multiple": multiple, "counting": counting}
+            table: dict[str, Any] = {
+                "params": [size],
+                "depths": [depth],
+                "width_multiple": multiple,
+                "counting": counting,
+            }
             iso = Iso(**table, tolerance=0.999)
 
             def miss(width: int, depth: int = depth, size: int = size) -> float:
@@ -167,11 +173,10 @@ def test_a_sweep_without_a_shape_says_what_is_missing_and_where() -> None:
 def test_each_cell_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     import deepwide.training
 
-    resolved = []
-    resolve = deepwide.training.resolve
-    monkeypatch.setattr(deepwide.training, "resolve", lambda config: resolved.append(1) or resolve(config))
+    spy = mock.Mock(side_effect=deepwide.training.resolve)
+    monkeypatch.setattr(deepwide.training, "resolve", spy)
     spec = make_spec({"name": "n", "run": REAL["run"] | {"steps": 3}, "grid": {"depth": [1, 2], "width": [16, 32]}})
-    assert len(cells_of(spec)) == len(resolved) == 4
+    assert len(cells_of(spec)) == spy.call_count == 4
 
 
 def test_iso_flops_cells_cost_the_same_to_within_a_step() -> None:

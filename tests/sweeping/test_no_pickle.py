@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ class Malice:
     def __init__(self, marker: Path) -> None:
         self.marker = marker
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> tuple[Any, ...]:
         return os.system, (f"touch {self.marker}",)
 
 
@@ -130,6 +131,7 @@ def test_nothing_is_unpickled_while_a_run_is_resumed(memory: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
+from typing import Any
 from deepwide.sweeping.worker import work
 seen = []
 sys.addaudithook(lambda name, _: seen.append(name) if name == "pickle.find_class" else None)

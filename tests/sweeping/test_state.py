@@ -4,11 +4,12 @@ import json
 import os
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from deepwide.answers import to_polars
-from deepwide.run import FINISHED, RunFolder, RunWriter
+from deepwide.run import FINISHED, RunFolder
 from deepwide.sweeping import STATES, Cell, cell_state, cells_of
 from deepwide.sweeping.state import StateReader
 from sweeping.toys import toys
@@ -94,10 +95,8 @@ def test_a_sweep_is_the_sum_of_its_cells_and_a_table_of_them(memory: Path) -> No
     cells = cells_of(toys(run={"steps": 8}))
     with cells[0].folder(memory).lease("me") as writer:
         writer.finish("done", step=8, loss=1.0)
-    writers: list[RunWriter] = []
     with cells[1].folder(memory).lease("me") as writer:
         writer.append({"step": 4})
-        writers.append(writer)
         state = StateReader("toys", cells, memory, [10.0] * 8, workers=2).read()
     assert state.counts == {"waiting": 6, "running": 1, "done": 1}
     assert set(state.counts) <= set(STATES)
@@ -117,11 +116,11 @@ def test_a_finished_cell_is_not_read_twice_and_a_retried_one_is(memory: Path, mo
             writer.finish("failed", error="why")
     reader = StateReader("toys", cells, memory)
     reader.read()
-    opened = []
-    open_folder = RunFolder.open
-    monkeypatch.setattr(RunFolder, "open", lambda path: opened.append(path) or open_folder(path))
+    spy = mock.Mock(side_effect=RunFolder.open)
+    monkeypatch.setattr(RunFolder, "open", spy)
     assert reader.read().counts == {"waiting": 1, "failed": 3}
-    assert opened == []
+    assert spy.call_count == 0
+    monkeypatch.undo()
     cells[0].folder(memory).reopen()
     assert reader.read().counts == {"waiting": 1, "interrupted": 1, "failed": 2}
 

@@ -1,6 +1,7 @@
 """The transformer's trainer as a sweep sees it: counts by hand, one fingerprint for all cells on the same data."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -29,14 +30,13 @@ def test_the_counts_are_those_of_the_built_network() -> None:
 
 
 def test_data_is_fingerprinted_once_for_all_cells_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    fingerprint = deepwide.training.data_fingerprint
-    monkeypatch.setattr(deepwide.training, "data_fingerprint", lambda config: asked.append(1) or fingerprint(config))
+    spy = mock.Mock(side_effect=deepwide.training.data_fingerprint)
+    monkeypatch.setattr(deepwide.training, "data_fingerprint", spy)
     trainer = TransformerTrainer()
     for seed in range(3):
         resolved = trainer.resolve(CONFIG | {"seed": seed})
         assert trainer.identity(resolved.config)["data_fingerprint"]
-    assert len(asked) == 1
+    assert spy.call_count == 1
 
 
 def test_the_name_of_the_trainer_is_no_setting_of_the_run() -> None:
