@@ -15,6 +15,7 @@ _HOME = {
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
     "Shape": "deepwide.shape",
+    "SweepState": "deepwide.sweeping",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
     "bounds": "deepwide.separation",
@@ -27,6 +28,7 @@ _HOME = {
     "rank": "deepwide.separation",
     "read_config": "deepwide.shape",
     "save_law": "deepwide.laws",
+    "sweep": "deepwide.sweeping",
     "training_memory": "deepwide.shape",
     "write_config": "deepwide.shape",
 }

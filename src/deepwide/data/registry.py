@@ -92,8 +92,8 @@ def find_set(name: str) -> list[Path]:
     wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
     if not all(path.exists() for path in wanted.values()) and not network_allowed():
         raise DeepwideError(
-            f"'{name}' is not on this machine: allow a download with --network, or set DEEPWIDE_DATA to "
-            f"a folder that holds {name}/."
+            f"'{name}' is not on this machine: allow a download with DEEPWIDE_NETWORK=1, or set "
+            f"DEEPWIDE_DATA to a folder that holds {name}/."
         )
     return [
         _fetch(address, checksum, path)

@@ -196,7 +196,7 @@ def _from_tar(path: Path) -> Iterator[bytes]:
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     name = config.source.removeprefix("hf:")
     if not network_allowed():
-        raise DeepwideError(f"'{config.source}' is on the network: allow it with --network (or DEEPWIDE_NETWORK=1).")
+        raise DeepwideError(f"'{config.source}' is on the network: allow it with DEEPWIDE_NETWORK=1.")
     try:
         import datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
