@@ -7,12 +7,29 @@ from deepwide.data.config import DataConfig
 
 _HOME = {
     "Corpus": "deepwide.data.corpus",
+    "allow_network": "deepwide.data.registry",
+    "draws": "deepwide.data.shuffling",
     "fingerprint": "deepwide.data.corpus",
+    "key_of": "deepwide.data.shuffling",
+    "permuted": "deepwide.data.shuffling",
     "prepare": "deepwide.data.corpus",
     "training_batch": "deepwide.data.batches",
+    "training_tokens": "deepwide.data.corpus",
     "validation_batches": "deepwide.data.batches",
 }
-__all__ = ["Corpus", "DataConfig", "fingerprint", "prepare", "training_batch", "validation_batches"]
+__all__ = [
+    "Corpus",
+    "DataConfig",
+    "allow_network",
+    "draws",
+    "fingerprint",
+    "key_of",
+    "permuted",
+    "prepare",
+    "training_batch",
+    "training_tokens",
+    "validation_batches",
+]
 
 
 def __getattr__(name: str) -> Any:
