@@ -57,7 +57,7 @@ def designs(draw: st.DrawFn) -> Architecture:
         residual=draw(st.sampled_from(sorted(RESIDUAL))),
         initialisation=draw(st.sampled_from(sorted(SPREADS))),
         parametrisation=draw(st.sampled_from(get_args(choices.Parametrisation))),
-        causal=draw(flag),
+        kind=draw(st.sampled_from(["decoder", "encoder"])),
     )
 
 
@@ -102,8 +102,9 @@ def test_a_causal_network_does_not_see_the_future(preset: str, changes: dict[str
 def test_the_linear_preset_is_equation_3(causal: bool, residual: str, heads: int) -> None:
     """y^i = Σ_j Σ_h ⟨W^Q_h x^i, W^K_h x^j⟩ W^O_h W^V_h x^j, written with loops over plain numbers."""
     d, a = 4, 4 // heads
+    kind = "decoder" if causal else "encoder"
     size = {"depth": 2, "width": d, "heads": heads, "vocab": 7, "context": 5}
-    model = Transformer(Architecture.of("linear", **size, causal=causal, residual=residual)).double()
+    model = Transformer(Architecture.of("linear", **size, kind=kind, residual=residual)).double()
     tokens = torch.tensor([[3, 1, 4, 1, 6]])
     x = [model.embedding.weight[t] + model.positions[i] for i, t in enumerate(tokens[0])]
     for block in model.blocks:
