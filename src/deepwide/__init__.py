@@ -12,7 +12,10 @@ _HOME = {
     "DeepwideError": "deepwide.errors",
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
+    "RunConfig": "deepwide.training",
     "Shape": "deepwide.shape",
+    "Task": "deepwide.tasks",
+    "TrainedRun": "deepwide.training",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
     "find_law": "deepwide.laws",
@@ -23,6 +26,7 @@ _HOME = {
     "plan_many": "deepwide.planning",
     "read_config": "deepwide.shape",
     "save_law": "deepwide.laws",
+    "train": "deepwide.training",
     "training_memory": "deepwide.shape",
     "write_config": "deepwide.shape",
 }

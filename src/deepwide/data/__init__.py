@@ -1,9 +1,15 @@
 """Text in, memory-mapped tokens out. The config needs neither torch nor numpy; the rest is loaded when first used."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepwide.data.config import DataConfig
+
+if TYPE_CHECKING:
+    from deepwide.data.batches import training_batch, validation_batches
+    from deepwide.data.corpus import Corpus, fingerprint, prepare, training_tokens
+    from deepwide.data.registry import allow_network
+    from deepwide.data.shuffling import draws, key_of, permuted
 
 _HOME = {
     "Corpus": "deepwide.data.corpus",

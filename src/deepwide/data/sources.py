@@ -154,9 +154,7 @@ def _no_text(row: object, column: str) -> str:
     if column in row:
         return f"has {quoted(row[column])} in column '{column}', which is not text"
     with_text = sorted(str(name) for name, value in row.items() if isinstance(value, str))
-    return (
-        f"has no column '{column}'; with text it has {', '.join(with_text[:8]) or 'none'} (setting data.column)"
-    )
+    return f"has no column '{column}'; with text it has {', '.join(with_text[:8]) or 'none'} (setting data.column)"
 
 
 def _parquet(path: Path, column: str) -> Iterator[bytes]:

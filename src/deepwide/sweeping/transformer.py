@@ -9,46 +9,41 @@ from deepwide.settings import LARGEST
 from deepwide.shape.flops import flops
 from deepwide.shape.memory import training_memory
 from deepwide.sweeping.trainers import Cost, How
+from deepwide.training import SHORT_NAMES
 
 
 class TransformerTrainer:
     """`deepwide.training`, which imports torch only when it trains."""
 
-    keys: Mapping[str, str] = {
-        "depth": "model.depth",
-        "width": "model.width",
-        "seed": "seed",
-        "lr": "optimiser.lr",
-        "tokens": "tokens",
-    }
+    keys: Mapping[str, str] = {name: SHORT_NAMES.get(name, name) for name in ("depth", "width", "seed", "lr", "tokens")}
 
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
 
     def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The complete config as JSON."""
-        from deepwide.training import resolve
+        from deepwide.training import resolve, stored_config
 
-        return resolve({key: value for key, value in config.items() if key != "trainer"}).model_dump(mode="json")
+        return stored_config(resolve({key: value for key, value in config.items() if key != "trainer"}))
 
     def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
         """The fingerprint of the data, found once for all cells that share it, and the numerics version."""
         from deepwide.training import NUMERICS, data_fingerprint, resolve
 
-        data = canonical(config["data"])
+        data = canonical([config["data"], config.get("task")])
         if data not in self._fingerprints:
             self._fingerprints[data] = data_fingerprint(resolve(config))
         return {"data_fingerprint": self._fingerprints[data], "numerics": NUMERICS}
 
     def many_tokens(self, config: Mapping[str, Any]) -> int:
         """As many steps as a run may have, or as many as its most tokens make."""
-        from deepwide.training.config import MOST_TOKENS, RunConfig
+        from deepwide.training.config import CONTEXT, MOST_TOKENS, RunConfig
 
-        def setting(name: str) -> int:
-            value = config.get(name, RunConfig.model_fields[name].default)
+        def setting(name: str, default: int) -> int:
+            value = config.get(name, default)
             return max(1, value) if isinstance(value, int) else 1  # what is no number, resolving will refuse
 
-        per_step = setting("batch") * setting("context")
+        per_step = setting("batch", RunConfig.model_fields["batch"].default) * setting("context", CONTEXT)
         return max(1, min(LARGEST, MOST_TOKENS // per_step)) * per_step
 
     def cost(self, config: Mapping[str, Any]) -> Cost:
@@ -59,6 +54,7 @@ class TransformerTrainer:
         shape = run.architecture.shape
         assert run.tokens is not None
         assert run.steps is not None
+        assert run.context is not None
         memory = training_memory(shape, batch=run.micro_batch or run.batch, sequence=run.context, precision="fp32")
         return Cost(
             depth=shape.depth,
@@ -73,6 +69,6 @@ class TransformerTrainer:
 
     def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""
-        from deepwide.training import train
+        from deepwide.training import continue_run
 
-        train(folder, lease, **how)
+        continue_run(folder, lease, **how)

@@ -1,27 +1,51 @@
 """One run: its config, its loop, and what it writes. Configs need no torch; the loop is loaded when it is used."""
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepwide.training.config import RunConfig, override, resolve
-from deepwide.training.identity import NUMERICS, data_fingerprint
+from deepwide.training.config import SHORT_NAMES, RunConfig, override, resolve, task_of
+from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.training.coordinate_check import ScalingCheck, check_scaling
+    from deepwide.training.estimate import RunEstimate, estimate_run
+    from deepwide.training.loop import continue_run
+    from deepwide.training.trained import TrainedRun, train
+    from deepwide.training.tuning import Tuned, tune
 
-__all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
+_HOME = {
+    "RunEstimate": "deepwide.training.estimate",
+    "ScalingCheck": "deepwide.training.coordinate_check",
+    "TrainedRun": "deepwide.training.trained",
+    "Tuned": "deepwide.training.tuning",
+    "check_scaling": "deepwide.training.coordinate_check",
+    "continue_run": "deepwide.training.loop",
+    "estimate_run": "deepwide.training.estimate",
+    "train": "deepwide.training.trained",
+    "tune": "deepwide.training.tuning",
+}
+__all__ = [
+    "NUMERICS",
+    "SHORT_NAMES",
+    "RunConfig",
+    "RunEstimate",
+    "ScalingCheck",
+    "TrainedRun",
+    "Tuned",
+    "check_scaling",
+    "continue_run",
+    "data_fingerprint",
+    "estimate_run",
+    "override",
+    "resolve",
+    "stored_config",
+    "task_of",
+    "train",
+    "tune",
+]
 
 
-def train(
-    folder: "RunFolder",
-    lease: "Lease | None",
-    *,
-    device: str = "auto",
-    threads: int | None = None,
-    progress: Callable[[Mapping[str, Any]], None] | None = None,
-    stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """Train the run in `folder` from its last checkpoint on; see loop.py."""
-    from deepwide.training.loop import train as run
-
-    run(folder, lease, device=device, threads=threads, progress=progress, stop=stop)
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'deepwide.training' has no attribute {name!r}")

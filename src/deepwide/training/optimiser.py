@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deepwide.model.architecture import Architecture
-from deepwide.model.parametrisation import factors
+from deepwide.model import Architecture, factors
 from deepwide.training.config import OptimiserConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
