@@ -6,8 +6,6 @@ from typing import Any, Unpack
 from deepwide.run import Lease, RunFolder
 from deepwide.run.records import canonical
 from deepwide.settings import LARGEST
-from deepwide.shape.flops import flops
-from deepwide.shape.memory import training_memory
 from deepwide.sweeping.trainers import Cost, How
 from deepwide.training import SHORT_NAMES
 
@@ -37,7 +35,7 @@ class TransformerTrainer:
 
     def many_tokens(self, config: Mapping[str, Any]) -> int:
         """As many steps as a run may have, or as many as its most tokens make."""
-        from deepwide.training.config import CONTEXT, MOST_TOKENS, RunConfig
+        from deepwide.training import CONTEXT, MOST_TOKENS, RunConfig
 
         def setting(name: str, default: int) -> int:
             value = config.get(name, default)
@@ -48,24 +46,9 @@ class TransformerTrainer:
 
     def cost(self, config: Mapping[str, Any]) -> Cost:
         """Exact counts from the shape; memory by its formula, for one micro-batch."""
-        from deepwide.training import resolve
+        from deepwide.training import resolve, run_counts
 
-        run = resolve(config)
-        shape = run.architecture.shape
-        assert run.tokens is not None
-        assert run.steps is not None
-        assert run.context is not None
-        memory = training_memory(shape, batch=run.micro_batch or run.batch, sequence=run.context, precision="fp32")
-        return Cost(
-            depth=shape.depth,
-            width=shape.width,
-            block_params=shape.block_params,
-            total_params=shape.total_params,
-            steps=run.steps,
-            tokens=run.tokens,
-            train_flops=flops(shape, run.context).training * (run.tokens // run.context),
-            train_bytes=memory.total,
-        )
+        return Cost(*run_counts(resolve(config)))
 
     def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepwide.training.config import SHORT_NAMES, RunConfig, override, resolve, task_of
+from deepwide.training.config import CONTEXT, MOST_TOKENS, SHORT_NAMES, RunConfig, override, resolve, task_of
+from deepwide.training.counts import RunCounts, run_counts
 from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ _HOME = {
     "tune": "deepwide.training.tuning",
 }
 __all__ = [
+    "CONTEXT",
+    "MOST_TOKENS",
     "NUMERICS",
     "SHORT_NAMES",
     "RunConfig",
+    "RunCounts",
     "RunEstimate",
     "ScalingCheck",
     "TrainedRun",
@@ -38,6 +42,7 @@ __all__ = [
     "estimate_run",
     "override",
     "resolve",
+    "run_counts",
     "stored_config",
     "task_of",
     "train",

@@ -6,9 +6,9 @@ from typing import Any
 from deepwide.answers import Answer, Note
 from deepwide.data import training_tokens
 from deepwide.quantities import show_count
-from deepwide.shape import flops, training_memory
 from deepwide.tasks import LANGUAGE
 from deepwide.training.config import RunConfig, resolve, task_of
+from deepwide.training.counts import run_counts
 from deepwide.training.identity import stored_config
 
 # A step reaches about half of the speed of a large matrix product; small networks cost this much on top. The same as a
@@ -49,13 +49,10 @@ def estimate_run(
 
     run = resolve(config)
     assert run.steps is not None
-    assert run.tokens is not None
     assert run.context is not None
-    assert run.micro_batch is not None
     if threads:
         torch.set_num_threads(threads)
-    shape = run.architecture.shape
-    cost = flops(shape, run.context).training * run.steps * run.batch
+    shape, counts = run.architecture.shape, run_counts(run)
     peak = peak_flops(find_device(device), run.precision)
     layers = shape.depth + shape.encoder_depth
     repeated = repetition(run)
@@ -63,19 +60,12 @@ def estimate_run(
         config=stored_config(run),
         task=run.task.name,
         preset=run.model.preset,
-        depth=shape.depth,
-        width=shape.width,
         heads=shape.heads,
-        block_params=shape.block_params,
-        total_params=shape.total_params,
-        steps=run.steps,
         batch=run.batch,
         context=run.context,
-        tokens=run.tokens,
-        train_flops=cost,
-        train_bytes=training_memory(shape, batch=run.micro_batch, sequence=run.context, precision="fp32").total,
+        **counts._asdict(),
         peak_flops=peak,
-        seconds=cost / (SHARE_OF_PEAK * peak) + run.steps * (STEP_SECONDS + LAYER_SECONDS * layers),
+        seconds=counts.train_flops / (SHARE_OF_PEAK * peak) + run.steps * (STEP_SECONDS + LAYER_SECONDS * layers),
         notes=(repeated,) if repeated else (),
     )
 

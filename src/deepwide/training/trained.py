@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from deepwide.answers import Answer, Note
 from deepwide.run import RunFolder, me
 from deepwide.training.config import RunConfig, resolve
+from deepwide.training.counts import run_counts
 from deepwide.training.estimate import repetition
 from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 from deepwide.training.sinks import Sink, check_sink, open_sink
@@ -46,24 +47,23 @@ class TrainedRun(Answer):
     def of(cls, folder: RunFolder, notes: Sequence[Note] = ()) -> Self:
         """What a run folder holds."""
         config, result, lease = resolve(folder.config), folder.result() or {}, folder.lease_record() or {}
-        shape, records = config.architecture.shape, folder.metrics()
+        counts, records = run_counts(config), folder.metrics()
         evaluated: dict[str, Any] = next((record for record in reversed(records) if record["kind"] == "validation"), {})
         trained: dict[str, Any] = next((record for record in reversed(records) if record["kind"] == "train"), {})
         saved = None if result else folder.latest_checkpoint()
         step = result.get("step", saved.step if saved else 0)
-        assert config.steps is not None
         assert config.context is not None
         return cls(
             id=folder.id,
             path=folder.path,
             status=result.get("status", "stopped"),
             why=result.get("why") or result.get("error"),
-            depth=shape.depth,
-            width=shape.width,
-            block_params=shape.block_params,
-            total_params=shape.total_params,
+            depth=counts.depth,
+            width=counts.width,
+            block_params=counts.block_params,
+            total_params=counts.total_params,
             step=step,
-            steps=config.steps,
+            steps=counts.steps,
             tokens=result.get("tokens", step * config.batch * config.context),
             train_loss=result.get("train_loss", result.get("last_finite_loss", trained.get("loss"))),
             validation_loss=evaluated.get("loss"),
