@@ -3,10 +3,11 @@
 Tensor names carry their shape: B batch, T tokens, D width, F feed-forward, H heads, K head width.
 """
 
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
@@ -135,9 +136,10 @@ def _future(T: int) -> Any:
     return _MASKS.setdefault(T, torch.ones(T, T, dtype=torch.bool).triu(1))
 
 
-def saved_bytes(block: Any, x: Any) -> int:
+def saved_bytes(block: Any, x: Any, parameters: Any = None) -> int:
     """Bytes of the different storages autograd keeps for the backward pass, parameters and masks aside."""
-    not_activations = {tensor.untyped_storage().data_ptr() for tensor in (*block.parameters(), *_MASKS.values())}
+    parameters = block.parameters() if parameters is None else parameters
+    not_activations = {tensor.untyped_storage().data_ptr() for tensor in (*parameters, *_MASKS.values())}
     kept: dict[int, Any] = {}  # holds the tensors, so that no address is used twice
 
     def keep(tensor: Any) -> Any:
@@ -221,6 +223,107 @@ def test_eager_attention_keeps_its_scores(precision: str, dtype: Any) -> None:
     assert formula - flash == per_score * B * shape.heads * T * T
 
 
+@st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    """Choices of a small network whose every part is as lean as the formula: no grouped heads, no rotation."""
+    kind = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
+    head = "tokens" if kind == "encoder-decoder" else draw(st.sampled_from(["tokens", "class", "pair"]))
+    fields: dict[str, Any] = {"kind": kind, "head": head, "classes": 0 if head == "tokens" else draw(st.integers(2, 5))}
+    fields |= {"encoder_depth": draw(st.integers(1, 3)) if kind == "encoder-decoder" else 0}
+    fields |= {"depth": draw(st.integers(1, 3)), "width": draw(st.integers(2, 20)), "vocab": 11, "context": 16}
+    fields |= {"heads": draw(st.integers(1, 3)), "head_dim": draw(st.integers(2, 9)), "tied": draw(st.booleans())}
+    fields |= {"ff": draw(st.sampled_from(["plain", "gated"])), "ff_width": draw(st.integers(0, 20))}
+    fields |= {"positions": draw(st.sampled_from(["learned", "none"])), "norm_place": draw(st.sampled_from(PLACES))}
+    return fields | {"norm": draw(st.sampled_from(["layernorm", "none"])), "final_norm": draw(st.booleans())}
+
+
+PLACES = ["pre", "post", "peri"]
+
+
+@settings(max_examples=60)
+@given(networks(), st.integers(2, 16), st.integers(2, 16))
+def test_whole_networks_of_every_kind_and_head_keep_what_the_formula_says_to_the_byte(
+    fields: dict[str, Any], T: int, S: int
+) -> None:
+    """Left out per token: its number, of 8 bytes; two numbers of each norm and the log-sum-exp of each head."""
+    from deepwide.model import Architecture, Transformer
+
+    design, B = Architecture.of(**fields), 3
+    s = design.shape
+    two = s.kind == "encoder-decoder" or s.head == "pair"
+    model = Transformer(design)
+    tokens, source = (torch.zeros(B, length, dtype=torch.long) for length in (T, S))
+    inputs = {"source_BS": source} if two else {}
+    measured = saved_bytes(lambda x: model(x, **inputs), tokens, model.parameters())
+    formula = training_memory(s, batch=B, sequence=T, source=S if two else None, precision="fp32").activations
+    sublayers, norm = 2 if s.ff_width else 1, 0 if s.norm == "none" else 2 * (2 if design.norm_place == "peri" else 1)
+    layer, final = sublayers * norm + s.heads, 2 if norm and s.final_norm else 0
+    small = (T + S if s.head == "pair" else T) * (s.depth * layer + final)
+    if s.kind == "encoder-decoder":
+        small += T * s.depth * (norm + s.heads) + S * (s.encoder_depth * layer + final)
+    assert measured == formula + 4 * B * small + 8 * tokens.numel() + (8 * source.numel() if two else 0)
+
+
+@pytest.mark.parametrize("attention", ["flash", "eager"])
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "encoder"},
+        {"final_norm": False},
+        {"head": "class", "classes": 3},
+        {"kind": "encoder", "head": "pair", "classes": 3},
+        {"kind": "encoder-decoder", "encoder_depth": 5},
+        {"kind": "encoder-decoder", "encoder_depth": 5, "qk_norm": "head", "final_norm": False},
+    ],
+)
+def test_the_printed_formula_gives_the_number(fields: dict[str, Any], recompute: bool, attention: str) -> None:
+    """Read as a person would: · is a product, 2d is 2·d, and letters stand for what the legend says."""
+    shape, T, S, B = Shape.of(depth=3, width=64, heads=4, kv_heads=2, vocab=11, **fields), 10, 7, 2
+    two = shape.kind == "encoder-decoder" or shape.head == "pair"
+    if shape.head == "pair":
+        S = T  # or the scores of the two would need two formulas
+    memory = training_memory(
+        shape,
+        batch=B,
+        sequence=T,
+        source=S if two else None,
+        precision="bf16",
+        attention=attention,
+        recompute=recompute,
+    )
+    whole, *layers = memory.formula["activations"].split(", ")
+    if ", S·a" in memory.formula["activations"]:
+        whole, layers = f"{whole}, {layers[0]}", layers[1:]
+    letters: dict[str, Any] = {"B": B, "T": T, "S": S, "L": 3, "E": 5, "d": 64, "q": 64, "kv": 32, "f": 256, "heads": 4}
+    letters["max"] = max
+
+    def value(formula: str) -> int:
+        product = re.sub(r"(\d)([a-z])", r"\1*\2", formula.replace("·", "*"))
+        return int(eval(product, {"__builtins__": {}}, letters))
+
+    for layer in layers:
+        name, formula, number = layer.split(" = ")
+        assert value(formula) == int(number.replace(",", ""))
+        letters[name] = value(formula)
+    assert value(whole) == memory.activations
+
+
+def test_only_decoders_for_tokens_have_a_cache_and_cross_attention_keeps_its_source() -> None:
+    both = Shape(depth=3, encoder_depth=5, width=64, heads=4, kv_heads=2, kind="encoder-decoder")
+    per_position = 2 * 2 * 2 * 16  # two bytes; keys and values of two heads
+    assert inference_memory(both, batch=2, sequence=10, source=7).cache == 2 * per_position * 3 * (10 + 7)
+    assert inference_memory(both).cache_bytes_per_token == 3 * per_position
+    for fields in ({"kind": "encoder"}, {"head": "class", "classes": 2}, {"head": "pair", "classes": 2}):
+        memory = inference_memory(Shape.of(depth=3, width=64, **fields))
+        assert (memory.cache, memory.cache_bytes_per_token, memory.total) == (0, 0, memory.weights)
+
+
+def test_logits_of_classes_are_one_row_per_sequence() -> None:
+    shape = Shape(depth=2, width=64, head="class", classes=5)
+    assert training_memory(shape, batch=3, precision="fp32").logits == (4 + 4) * 3 * 5
+
+
 def test_recomputing_keeps_each_layers_input_and_one_layer() -> None:
     shape = Shape(depth=7, width=64, heads=4, context=32)
     layer = layer_bytes(shape, 2, 32, precision="fp32")
@@ -233,7 +336,7 @@ def test_recomputing_keeps_each_layers_input_and_one_layer() -> None:
 
 def test_dense_layers_of_a_mixture_are_counted_as_dense() -> None:
     moe = {"experts": 8, "active": 2, "width": 16}
-    mixed = Shape(depth=5, width=64, heads=4, experts=moe | {"dense_layers": (0, 1)})
+    mixed = Shape(depth=5, width=64, heads=4, experts=moe | {"dense_layers": (0, 1)})  # type: ignore[arg-type]
     dense, routed = mixed.but(experts=None), mixed.but(experts=moe)
     a, m = (layer_bytes(shape, 1, 8) for shape in (dense, routed))
     ends = 2 * 8 * 2 * 64
@@ -338,7 +441,7 @@ def test_llama_3s_cache_is_128_kib_a_token() -> None:
 def test_deepseeks_cache_is_the_latent_and_the_rotary_key() -> None:
     """DeepSeek-V2's paper: 512 + 64 numbers per token and layer."""
     latent = {"kv_rank": 512, "query_rank": 1536, "rope_dim": 64, "nope_dim": 128, "value_dim": 128}
-    shape = Shape(depth=60, width=5120, heads=128, head_dim=192, latent=latent)
+    shape = Shape(depth=60, width=5120, heads=128, head_dim=192, latent=latent)  # type: ignore[arg-type]
     assert inference_memory(shape).cache_bytes_per_token == 2 * 60 * 576
 
 

@@ -194,7 +194,7 @@ def test_a_run_that_fits_nowhere_ends_oom(make_run: MakeRun, monkeypatch: pytest
 def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_for_it(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, rank: int
 ) -> None:
-    class OneOfTwo(loop_module.World):
+    class OneOfTwo(loop_module.World):  # type: ignore[name-defined,misc]
         size = 2
 
     OneOfTwo.rank = rank

@@ -7,6 +7,7 @@ given; a Recorder keeps what was asked for and applies edits. There are no hooks
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+import torch
 from torch import Tensor
 
 from deepwide.errors import DeepwideError, did_you_mean
@@ -55,7 +56,8 @@ class Recorder(Tape):
                     raise DeepwideError(f"the edit of '{full}' returned a tensor of shape {sizes}.")
                 x = edited
         if self._is_named(full):
-            self.activations[full] = x
+            # A slice of all of a parameter, as positions may be, would require gradients even without any.
+            self.activations[full] = x if torch.is_grad_enabled() else x.detach()
         return x
 
     def at(self, place: str) -> "Recorder":

@@ -15,7 +15,7 @@ from deepwide.model.parametrisation import logits_multiplier
 def pool(h_BTD: Tensor, padding_BT: Tensor | None, *, causal: bool) -> Tensor:
     """One vector per sequence: the mean of an encoder's real tokens, the last real token of a decoder."""
     if padding_BT is None:
-        return h_BTD[:, -1] if causal else h_BTD.mean(1)
+        return h_BTD[:, -1].clone() if causal else h_BTD.mean(1)  # a view would keep all positions in memory
     if not causal:
         weight_BT = padding_BT.to(h_BTD.dtype)
         return (h_BTD * weight_BT[..., None]).sum(1) / weight_BT.sum(1, keepdim=True)

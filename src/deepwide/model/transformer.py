@@ -182,8 +182,7 @@ class Transformer(Stack):
         one; attention and pooling never look at the others. None means that all tokens are real.
         """
         s = self.design.shape
-        two = s.head == "pair" or s.kind == "encoder-decoder"
-        assert two == (source_BS is not None), (
+        assert s.reads_two == (source_BS is not None), (
             "source_BS is for encoder-decoders and the head for pairs, and needed there"
         )
         assert source_BS is not None or source_padding_BS is None, "source_padding_BS without source_BS"
@@ -259,8 +258,6 @@ class Transformer(Stack):
         """The names of all activations, in the order of the computation."""
         recorder = Recorder()
         token = torch.zeros(1, 1, dtype=torch.long, device=self.embedding.weight.device)
-        s = self.design.shape
-        two = s.head == "pair" or s.kind == "encoder-decoder"
         with torch.no_grad():
-            self(token, source_BS=token if two else None, tape=recorder)
+            self(token, source_BS=token if self.design.shape.reads_two else None, tape=recorder)
         return list(recorder.seen)

@@ -2,11 +2,13 @@
 
 from typing import Any, Literal, Self, TypeGuard
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from deepwide.settings import LARGEST, Natural, Part, Positive
 
 Layers = tuple[Natural, ...]
+# Tells type checkers that the field may be left out; `Parts._fill_in` always gives it a value.
+_FILLED_IN: Any = Field(default=None)
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 Head = Literal["tokens", "class", "pair"]
 
@@ -52,11 +54,11 @@ class Parts(Part):
 
     depth: Positive
     width: Positive
-    heads: Positive
-    kv_heads: Positive
-    head_dim: Positive
+    heads: Positive = _FILLED_IN
+    kv_heads: Positive = _FILLED_IN
+    head_dim: Positive = _FILLED_IN
     ff: Literal["plain", "gated"] = "plain"
-    ff_width: Natural  # 0: no feed-forward
+    ff_width: Natural = _FILLED_IN  # 0: no feed-forward
     vocab: Positive = 50257
     context: Positive = 2048
     tied: bool = True
@@ -81,6 +83,11 @@ class Parts(Part):
     encoder_depth: Natural = 0  # encoder layers of an encoder-decoder
     head: Head = "tokens"
     classes: Natural = 0  # of the heads class and pair
+
+    @property
+    def reads_two(self) -> bool:
+        """Whether the network reads a second sequence: the source of an encoder-decoder, or the other of a pair."""
+        return self.kind == "encoder-decoder" or self.head == "pair"
 
     @property
     def sublayers(self) -> int:
@@ -136,8 +143,8 @@ class Parts(Part):
             raise ValueError(f"classes is for the heads class and pair, which need one or more; head is {self.head}")
         if both and self.head != "tokens":
             raise ValueError(f"an encoder-decoder has a head for tokens, not for a {self.head}")
-        if self.head != "tokens" and self.embedding_width:
-            raise ValueError(f"a head for a {self.head} reads the width of the blocks: leave embedding_width out")
+        if (both or self.head != "tokens") and self.embedding_width:
+            raise ValueError("embedding_width is for decoders and encoders with a head for tokens; leave it out")
         if self.kind != "decoder" and self.window:
             raise ValueError(f"windows are for decoders; kind is {self.kind}")
         if both and (self.experts or self.latent):
