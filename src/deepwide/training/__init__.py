@@ -3,18 +3,30 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepwide.training.config import CONTEXT, MOST_TOKENS, SHORT_NAMES, RunConfig, override, resolve, task_of
+from deepwide.training.config import (
+    CONTEXT,
+    MOST_TOKENS,
+    SHORT_NAMES,
+    OptimiserConfig,
+    RunConfig,
+    override,
+    resolve,
+    task_of,
+)
 from deepwide.training.counts import RunCounts, run_counts
 from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
     from deepwide.training.coordinate_check import ScalingCheck, check_scaling
     from deepwide.training.estimate import RunEstimate, estimate_run
+    from deepwide.training.hardware import find_device, keep_memory
     from deepwide.training.loop import continue_run
+    from deepwide.training.optimiser import Optimiser
     from deepwide.training.trained import TrainedRun, train
     from deepwide.training.tuning import Tuned, tune
 
 _HOME = {
+    "Optimiser": "deepwide.training.optimiser",
     "RunEstimate": "deepwide.training.estimate",
     "ScalingCheck": "deepwide.training.coordinate_check",
     "TrainedRun": "deepwide.training.trained",
@@ -22,6 +34,8 @@ _HOME = {
     "check_scaling": "deepwide.training.coordinate_check",
     "continue_run": "deepwide.training.loop",
     "estimate_run": "deepwide.training.estimate",
+    "find_device": "deepwide.training.hardware",
+    "keep_memory": "deepwide.training.hardware",
     "train": "deepwide.training.trained",
     "tune": "deepwide.training.tuning",
 }
@@ -30,6 +44,8 @@ __all__ = [
     "MOST_TOKENS",
     "NUMERICS",
     "SHORT_NAMES",
+    "Optimiser",
+    "OptimiserConfig",
     "RunConfig",
     "RunCounts",
     "RunEstimate",
@@ -40,6 +56,8 @@ __all__ = [
     "continue_run",
     "data_fingerprint",
     "estimate_run",
+    "find_device",
+    "keep_memory",
     "override",
     "resolve",
     "run_counts",

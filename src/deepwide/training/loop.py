@@ -65,7 +65,7 @@ class Learner:
         self.compiled: Callable[..., Tensor] = self.model
 
     def begin(self, tensors: Mapping[str, Tensor] | None, state: Mapping[str, Any]) -> None:
-        """Take up a checkpoint if there is one, then lay the model out over the processes."""
+        """Load a checkpoint if there is one, then distribute the model over the processes."""
         if tensors is not None:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():

@@ -57,7 +57,7 @@ class Optimiser:
                 yield f"{moment}.{name}", self.adam.state[parameter][moment]
 
     def load(self, tensors: Mapping[str, Tensor], step: int, like: Callable[[Tensor, nn.Parameter], Tensor]) -> None:
-        """Take up the moments of update `step`; `like` lays a whole tensor out as a parameter is."""
+        """Load the moments of update `step`; `like` distributes a whole tensor as a parameter is."""
         for name, parameter in self.names.items():
             state: dict[str, Any] = {moment: like(tensors[f"{moment}.{name}"], parameter) for moment in MOMENTS}
             state["step"] = torch.tensor(float(step), device=parameter.device)

@@ -23,11 +23,11 @@ class World:
     rank, size = 0, 1
 
     def shard(self, model: Transformer) -> Transformer:
-        """Lay the model's parameters out over the processes."""
+        """Distribute the model's parameters over the processes."""
         return model
 
     def like(self, whole: Tensor, parameter: nn.Parameter) -> Tensor:
-        """A whole tensor laid out as the parameter is."""
+        """A whole tensor, distributed as the parameter is."""
         return whole.to(parameter.device, copy=True)
 
     def whole(self, tensor: Tensor) -> Tensor:
