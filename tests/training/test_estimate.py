@@ -14,7 +14,7 @@ def test_sizes_and_flops_are_exact_and_time_follows_the_speed_measured(
 ) -> None:
     config = TINY | {"data": str(text), "steps": 10}
     speeds = iter([1e9, 1e12])
-    monkeypatch.setattr(hardware, "peak_flops", lambda *_: next(speeds))
+    monkeypatch.setattr(hardware, "peak_flops", lambda *_, **__: next(speeds))
     slow, quick = estimate_run(config, device="cpu"), estimate_run(config, device="cpu")
     assert slow.total_params == 2 * (12 * 16**2 + 13 * 16) + 2 * 16 + 256 * 16 + 16 * 16
     assert slow.tokens == 10 * 4 * 16
