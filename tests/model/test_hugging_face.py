@@ -54,3 +54,12 @@ def test_weights_that_do_not_fit_their_config_are_refused_with_a_sentence(tmp_pa
     (tmp_path / "model.safetensors").write_bytes(b"\x80\x04evil")
     with pytest.raises(DeepwideError, match="cannot be read"):
         load_folder(tmp_path)
+
+
+@pytest.mark.parametrize("written", ["[1, 2]", "{", "[" * 100_000, "null"])
+def test_a_config_that_is_none_gets_one_sentence(written: str, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "config.json").write_text(written)
+    with pytest.raises(DeepwideError, match=r"config\.json is not a model's config: .*\.$") as complaint:
+        load_folder(tmp_path)
+    assert "\n" not in str(complaint.value)

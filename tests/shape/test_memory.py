@@ -140,24 +140,24 @@ def saved_bytes(block: Any, x: Any, parameters: Any = None) -> int:
     """Bytes of the different storages autograd keeps for the backward pass, parameters and masks aside."""
     parameters = block.parameters() if parameters is None else parameters
     not_activations = {tensor.untyped_storage().data_ptr() for tensor in (*parameters, *_MASKS.values())}
-    kept: dict[int, Any] = {}  # holds the tensors, so that no address is used twice
+    saved: dict[int, Any] = {}  # holds the tensors, so that no address is used twice
 
     def keep(tensor: Any) -> Any:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in not_activations:
-            kept[storage.data_ptr()] = tensor
+            saved[storage.data_ptr()] = tensor
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         out = block(x)
     del out
-    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
 
 
-def layer_bytes(shape: Shape, B: int, T: int, **how: Any) -> int:
+def layer_bytes(shape: Shape, B: int, T: int, **choices: Any) -> int:
     """One layer's activations by the formula: what a second layer adds."""
     one, two = (
-        training_memory(shape.but(depth=depth, experts=shape.experts), batch=B, sequence=T, **how).activations
+        training_memory(shape.but(depth=depth, experts=shape.experts), batch=B, sequence=T, **choices).activations
         for depth in (1, 2)
     )
     return two - one
@@ -327,11 +327,11 @@ def test_logits_of_classes_are_one_row_per_sequence() -> None:
 def test_recomputing_keeps_each_layers_input_and_one_layer() -> None:
     shape = Shape(depth=7, width=64, heads=4, context=32)
     layer = layer_bytes(shape, 2, 32, precision="fp32")
-    kept = training_memory(shape, batch=2, precision="fp32", recompute=True).activations
+    recomputed = training_memory(shape, batch=2, precision="fp32", recompute=True).activations
     whole = training_memory(shape, batch=2, precision="fp32").activations
     ends = 4 * 2 * 32 * 2 * 64  # the final norm's input and the head's
     assert whole == 7 * layer + ends
-    assert kept == 7 * 4 * 2 * 32 * 64 + layer + ends
+    assert recomputed == 7 * 4 * 2 * 32 * 64 + layer + ends
 
 
 def test_dense_layers_of_a_mixture_are_counted_as_dense() -> None:
@@ -378,9 +378,9 @@ def test_the_loss_keeps_logits_and_their_softmax_in_32_bits() -> None:
     B, T, V = 2, 5, 300
     logits = torch.randn(B * T, V, requires_grad=True)
     targets = torch.zeros(B * T, dtype=torch.long)
-    kept = saved_bytes(_Loss(targets), logits)
+    saved = saved_bytes(_Loss(targets), logits)
     log_softmax = 4 * B * T * V
-    assert kept == log_softmax + targets.nbytes + 4  # and the total weight
+    assert saved == log_softmax + targets.nbytes + 4  # and the total weight
     memory = training_memory(Shape(depth=1, width=64, vocab=V), batch=B, sequence=T, precision="fp32")
     assert memory.logits == logits.nbytes + log_softmax
 

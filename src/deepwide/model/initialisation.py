@@ -1,4 +1,4 @@
-"""Initial weights by name and by seed: every parameter has a random stream of its own.
+"""Initial weights by name and by seed: every parameter has a random generator of its own.
 
 Two networks with the same seed share the weights of every parameter whose name, size and scale agree: the first
 layers of a deep network are those of a shallow one, so that sweeps over depth are paired.
@@ -40,7 +40,7 @@ SPREADS: Mapping[str, Spread] = {"gpt2": _gpt2, "fan_in": _fan_in, "xavier": _xa
 
 
 def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
-    """Fill every matrix of `model` from its own stream; vectors start as their modules made them, biases at zero."""
+    """Fill every matrix of `model` from a generator of its own; vectors start as their modules set them, biases at zero."""
     spread = SPREADS[design.initialisation]
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -105,7 +105,7 @@ def training_memory(
     size, P = PRECISIONS[precision], shape.total_params
     # Softmax stays in 32 bits; its copy for the product with the values is a second tensor unless it is one too.
     scores = 0 if attention == "flash" else 1 if size.activation == 4 else 4 // size.activation + 1
-    elements, formula = _kept(shape, T, S, scores, recompute=recompute)
+    elements, formula = _activation_elements(shape, T, S, scores, recompute=recompute)
     per_token = shape.head == "tokens"
     return TrainingMemory.model_construct(
         batch=batch,
@@ -173,18 +173,18 @@ def cache_elements(shape: Shape) -> int:
     return 2 * shape.kv_heads * shape.head_dim
 
 
-def _kept(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
+def _activation_elements(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
     """Numbers kept for the backward pass of one sequence (with its source or its pair), and the formula."""
     if shape.kind == "encoder-decoder":
-        return _kept_by_both(shape, T, S, scores, recompute=recompute)
-    first, in_words, per_layer = _kept_per_token(shape, T, scores, recompute=recompute)
+        return _encoder_decoder_elements(shape, T, S, scores, recompute=recompute)
+    first, in_words, per_layer = _elements_per_token(shape, T, scores, recompute=recompute)
     d, final = shape.width, _final_norms(shape)
     if shape.head == "tokens":
         return T * (first + (final + 1) * d), f"T·({in_words} + {_times(final + 1, 'd')}), {per_layer}"
     words = f"{in_words} + d" if final else in_words  # pooling needs no position to go back
     if shape.head == "class":
         return T * (first + final * d) + d, f"(T·({words}) + d), {per_layer}"
-    second, _, other_layer = _kept_per_token(shape, S, scores, recompute=recompute)
+    second, _, other_layer = _elements_per_token(shape, S, scores, recompute=recompute)
     if other_layer != per_layer:
         per_layer += f" at T, {other_layer} at S"
     # a, b, the four features and the hidden layer
@@ -200,7 +200,7 @@ def _times(number: int, name: str) -> str:
     return name if number == 1 else f"{number}{name}"
 
 
-def _kept_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
+def _elements_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
     """Numbers that all layers of a decoder or encoder keep per token, in numbers and as a formula."""
     routed = expert_layers(shape)
     layers = [
@@ -217,7 +217,7 @@ def _kept_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tu
     return sum(number * elements for _, number, elements, _ in layers), in_words, per_layer
 
 
-def _kept_by_both(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
+def _encoder_decoder_elements(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
     """An encoder-decoder: decoder layers keep numbers per token and, for their cross-attention, per source token."""
     d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     L, E, copies = shape.depth, shape.encoder_depth, 2 if shape.qk_norm == "none" else 3
@@ -248,20 +248,20 @@ def _stream_tensors(shape: Shape, sublayers: int, norms: int) -> int:
 def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
     """Numbers one layer keeps per token for its backward pass, cross-attention aside."""
     d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    kept = _stream_tensors(shape, shape.sublayers, shape.block_norms) * d + scores * shape.heads * T
+    elements = _stream_tensors(shape, shape.sublayers, shape.block_norms) * d + scores * shape.heads * T
     if m := shape.latent:
         # Queries, keys and the output; the values are a view that keeps their whole projection. Each latent twice:
         # before and after its norm.
         ranks = m.kv_rank + (m.query_rank or 0)
-        kept += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
+        elements += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
     else:
-        kept += 2 * q + 2 * kv
-        kept += q + kv if shape.qk_norm != "none" else 0
+        elements += 2 * q + 2 * kv
+        elements += q + kv if shape.qk_norm != "none" else 0
     steps = 4 if shape.ff == "gated" else 2
     if routed and (moe := shape.experts):
         # A token's input and output once per expert: gathered to be multiplied, kept to be weighted.
-        return kept + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
-    return kept + steps * shape.ff_width
+        return elements + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
+    return elements + steps * shape.ff_width
 
 
 def _layer_formula(shape: Shape, scores: int, length: str = "T", *, routed: bool) -> str:
