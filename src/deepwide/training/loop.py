@@ -26,7 +26,7 @@ from deepwide.training.parallel import World, world
 from deepwide.training.schedule import rate
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.run import RunFolder, RunWriter
 
 Progress = Callable[[Mapping[str, Any]], None]
 HALVINGS = 5  # of the micro-batch, before a run is declared too large
@@ -180,7 +180,7 @@ class Learner:
 
 def continue_run(
     folder: "RunFolder",
-    lease: "Lease | None",
+    lease: "RunWriter | None",
     *,
     device: str = "auto",
     threads: int | None = None,
@@ -207,7 +207,12 @@ class _Writer:
     """What is written when: records, checkpoints and the result."""
 
     def __init__(
-        self, learner: Learner, folder: "RunFolder", lease: "Lease | None", progress: Progress | None, saved: int | None
+        self,
+        learner: Learner,
+        folder: "RunFolder",
+        lease: "RunWriter | None",
+        progress: Progress | None,
+        saved: int | None,
     ) -> None:
         self.learner, self.lease, self.progress = learner, lease, progress
         self.saved = saved or 0

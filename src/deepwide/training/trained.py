@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from deepwide.answers import Answer, Note
-from deepwide.run import RunFolder, me
+from deepwide.run import RunFolder, owner_name
 from deepwide.training.config import RunConfig, resolve
 from deepwide.training.counts import run_counts
 from deepwide.training.estimate import repetition
@@ -115,8 +115,13 @@ def train(
 
 def make_folder(run: RunConfig, runs: Path | str) -> RunFolder:
     """The folder of a resolved run, made if there is none."""
-    fingerprint = data_fingerprint(run)
-    return RunFolder.create(Path(runs), stored_config(run), data_fingerprint=fingerprint, numerics=NUMERICS)
+    return RunFolder.create(
+        Path(runs),
+        stored_config(run),
+        data_fingerprint=data_fingerprint(run),
+        numerics=NUMERICS,
+        counts=run_counts(run)._asdict(),
+    )
 
 
 def _work(
@@ -135,7 +140,7 @@ def _work(
         continue_run(folder, None, device=device, threads=threads, stop=stop)
         return
     with ExitStack() as stack:
-        lease = stack.enter_context(folder.lease(me()))
+        lease = stack.enter_context(folder.lease(owner_name()))
         if repeated := repetition(run):
             tell(repeated)
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from deepwide.run import Lease, RunFolder
-from deepwide.run.records import canonical
+from deepwide.run import RunFolder, RunWriter, canonical
 from deepwide.settings import LARGEST
-from deepwide.sweeping.trainers import Cost, How
+from deepwide.sweeping.trainers.protocol import Cost, Resolved, TrainOptions
 from deepwide.training import SHORT_NAMES
 
 
@@ -14,26 +13,28 @@ class TransformerTrainer:
     """`deepwide.training`, which imports torch only when it trains."""
 
     keys: Mapping[str, str] = {name: SHORT_NAMES.get(name, name) for name in ("depth", "width", "seed", "lr", "tokens")}
+    required: tuple[str, ...] = ("depth", "width")
 
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
 
-    def resolve(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The complete config as JSON."""
-        from deepwide.training import resolve, stored_config
+    def resolve(self, config: Mapping[str, Any]) -> Resolved:
+        """The complete config as a run folder stores it, and what it costs."""
+        from deepwide.training import resolve, run_counts, stored_config
 
-        return stored_config(resolve({key: value for key, value in config.items() if key != "trainer"}))
+        run = resolve({key: value for key, value in config.items() if key != "trainer"})
+        return Resolved(stored_config(run), Cost(*run_counts(run)))
 
     def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
-        """The fingerprint of the data, found once for all cells that share it, and the numerics version."""
-        from deepwide.training import NUMERICS, data_fingerprint, resolve
+        """The fingerprint of data or task, found once for all cells that share it, and the numerics version."""
+        from deepwide.training import NUMERICS, data_fingerprint
 
-        data = canonical([config["data"], config.get("task")])
-        if data not in self._fingerprints:
-            self._fingerprints[data] = data_fingerprint(resolve(config))
-        return {"data_fingerprint": self._fingerprints[data], "numerics": NUMERICS}
+        learned = canonical([config["data"], config.get("task")])
+        if learned not in self._fingerprints:
+            self._fingerprints[learned] = data_fingerprint(config)
+        return {"data_fingerprint": self._fingerprints[learned], "numerics": NUMERICS}
 
-    def many_tokens(self, config: Mapping[str, Any]) -> int:
+    def longest(self, config: Mapping[str, Any]) -> int:
         """As many steps as a run may have, or as many as its most tokens make."""
         from deepwide.training import CONTEXT, MOST_TOKENS, RunConfig
 
@@ -50,8 +51,8 @@ class TransformerTrainer:
 
         return Cost(*run_counts(resolve(config)))
 
-    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
+    def train(self, folder: RunFolder, writer: RunWriter, **options: Unpack[TrainOptions]) -> None:
         """Run it, from its last checkpoint on."""
         from deepwide.training import continue_run
 
-        continue_run(folder, lease, **how)
+        continue_run(folder, writer, **options)

@@ -1,12 +1,14 @@
 """Slurm, played by three scripts on PATH: jobs are submitted as text, watched, lost and submitted again."""
 
 import os
+import shlex
+import time
 from pathlib import Path
 
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.sweeping import Driver, Resources, cells_of, executor_named, status_of
+from deepwide.sweeping import Driver, Resources, cell_state, cells_of, executor_named
 from deepwide.sweeping.executors.slurm import SlurmExecutor
 from sweeping.toys import toys
 
@@ -45,26 +47,49 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def executor(runs: Path, *options: str) -> SlurmExecutor:
-    made = SlurmExecutor(Resources(threads=1, lease_seconds=5), 2, options, runs)
-    made.ask_every = 0.2
-    return made
+    slurm_executor = SlurmExecutor(Resources(threads=1, lease_seconds=5), 2, options, runs)
+    slurm_executor.ask_every = 0.2
+    return slurm_executor
 
 
 def test_a_sweep_under_slurm_ends_although_every_third_job_dies(slurm: Path, memory: Path) -> None:
     spec = toys()
     driver = Driver(executor(memory, "--partition=cpu"), per_worker=2)
     driver.drive(cells_of(spec), memory)
-    assert [status_of(cell, memory).state for cell in cells_of(spec)] == ["done"] * 8
+    assert [cell_state(cell, memory).state for cell in cells_of(spec)] == ["done"] * 8
     asked = (slurm / "asked").read_text()
     assert "--parsable --partition=cpu" in asked
     assert len(asked.splitlines()) == driver.outcome.started > 4
-    assert max(status_of(cell, memory).number for cell in cells_of(spec)) >= 2, "a cell was taken over"
+    assert max(cell_state(cell, memory).number for cell in cells_of(spec)) >= 2, "a cell was taken over"
+
+
+TIME_LIMIT = """#!/bin/sh
+# Every job gets SIGTERM after three seconds, as at the end of a partition's time.
+for script; do :; done
+number=$(($(cat "$SLURM_HOME/number" 2>/dev/null || echo 100) + 1))
+echo $number > "$SLURM_HOME/number"
+sh "$script" > "$SLURM_HOME/$number.out" 2>&1 &
+echo $! > "$SLURM_HOME/$number.pid"
+(sleep 3; kill -TERM "$(cat "$SLURM_HOME/$number.pid")" 2>/dev/null) > /dev/null 2>&1 &
+echo "$number"
+"""
+
+
+@pytest.mark.slow
+def test_a_cell_that_needs_more_jobs_than_crashes_are_allowed_is_not_declared_failed(slurm: Path, memory: Path) -> None:
+    """A time limit is no crash: the worker was asked to stop, wrote its checkpoint and gave its lease back."""
+    (slurm / "sbatch").write_text(TIME_LIMIT)
+    spec = toys(grid={}, seeds=[0], run={"steps": 100, "checkpoint_every": 50, "seconds_per_step": 0.1})
+    driver = Driver(executor(memory))
+    driver.drive(cells_of(spec), memory)
+    (cell,) = cells_of(spec)
+    assert driver.outcome.started > 3
+    assert cell_state(cell, memory).state == "done"
 
 
 def test_the_batch_script_is_text_that_runs_the_worker_in_place_of_the_shell(memory: Path) -> None:
     folder = cells_of(toys())[0].folder(memory).path
-    made = SlurmExecutor(Resources(threads=4, gpus=0.5), None, [], memory)
-    script = made.script([folder], "me")
+    script = SlurmExecutor(Resources(threads=4, gpus=0.5), None, [], memory).script([folder], "me")
     for line in (
         "#SBATCH --cpus-per-task=4",
         "#SBATCH --gpus=1",
@@ -78,8 +103,6 @@ def test_the_batch_script_is_text_that_runs_the_worker_in_place_of_the_shell(mem
 
 def test_paths_with_spaces_and_quotes_stay_one_word(memory: Path) -> None:
     folder = cells_of(toys())[0].folder(memory / "o'er $(touch x) there").path
-    import shlex
-
     last = SlurmExecutor(Resources(), None, [], memory).script([folder], "me").splitlines()[-1]
     assert str(folder) in shlex.split(last)
 
@@ -99,12 +122,10 @@ def test_a_refused_job_and_an_unknown_executor_are_sentences(slurm: Path, memory
 
 
 def test_a_queue_that_does_not_answer_does_not_end_a_job(slurm: Path, memory: Path) -> None:
-    made = executor(memory)
+    queue = executor(memory)
     folder = cells_of(toys(run={"steps": 40, "seconds_per_step": 0.1}))[0].folder(memory).path
-    job = made.start([folder], "me")
+    job = queue.start([folder], "me")
     (slurm / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error' >&2\nexit 1\n")
-    import time
-
     time.sleep(1.5)
-    assert made.poll(job) is None
-    made.stop([job])
+    assert queue.poll(job) is None
+    queue.stop([job])

@@ -55,7 +55,7 @@ def main() -> None:
     os.environ.update(QUICK)
     import ray
 
-    from deepwide.sweeping import Driver, Resources, cells_of, status_of
+    from deepwide.sweeping import Driver, Resources, cell_state, cells_of
     from deepwide.sweeping.executors.ray import RayExecutor
     from sweeping.toys import toys
 
@@ -84,9 +84,9 @@ def main() -> None:
         report: dict[str, object] = {"nodes": 2}
 
         def cut() -> None:
-            while sum(bool(status_of(cell, runs).checkpoint) for cell in cells) < 2:
+            while sum(bool(cell_state(cell, runs).checkpoint) for cell in cells) < 2:
                 time.sleep(0.05)
-            report["saved"] = [status_of(cell, runs).checkpoint for cell in cells]
+            report["saved"] = [cell_state(cell, runs).checkpoint for cell in cells]
             ip("-n", SPACE, "link", "set", "far", "down")
             lost.extend(pid for pid in (_pid(runs / cell.id) for cell in cells) if _space(pid) != _space(os.getpid()))
             for pid in lost:
@@ -102,8 +102,8 @@ def main() -> None:
             os.kill(pid, signal.SIGCONT)
         time.sleep(3)
         report["refused"] = sum("refused" in (runs / cell.id / "worker.log").read_text() for cell in cells)
-        report["states"] = [status_of(cell, runs).state for cell in cells]
-        report["numbers"] = [status_of(cell, runs).number for cell in cells]
+        report["states"] = [cell_state(cell, runs).state for cell in cells]
+        report["numbers"] = [cell_state(cell, runs).number for cell in cells]
         lines = [(runs / cell.id / "metrics.jsonl").read_text().splitlines() for cell in cells]
         report["steps"] = [[json.loads(line)["step"] for line in each] for each in lines]
         print(json.dumps(report), flush=True)

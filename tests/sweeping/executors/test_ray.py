@@ -31,8 +31,8 @@ needs_ray = pytest.mark.skipif(
 
 
 def run(script: str, runs: Path) -> dict[str, Any]:
-    """What a script says that makes its own cluster, in a process of its own."""
-    paths = [str(HERE.parents[1] / "src"), str(HERE.parent), os.environ.get("PYTHONPATH", "")]
+    """The report of a script that makes its own cluster, in a process of its own."""
+    paths = [str(HERE.parents[2] / "src"), str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [PYTHON, str(HERE / script), str(runs)],
@@ -43,8 +43,8 @@ def run(script: str, runs: Path) -> dict[str, Any]:
         env=environment,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    said: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    return said
+    report: dict[str, Any] = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    return report
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ def main() -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from deepwide.sweeping import Driver, Resources, cells_of, status_of
+    from deepwide.sweeping import Driver, Resources, cell_state, cells_of
     from deepwide.sweeping.executors.ray import RayExecutor
     from sweeping.toys import toys
 
@@ -33,7 +33,7 @@ def main() -> None:
     report: dict[str, object] = {"slots": executor.slots}
 
     def kill_a_node() -> None:
-        while sum(bool(status_of(cell, runs).checkpoint) for cell in cells) < 3:
+        while sum(bool(cell_state(cell, runs).checkpoint) for cell in cells) < 3:
             time.sleep(0.05)
         raylet = nodes[0].all_processes["raylet"][0].process.pid
         victims = _children(raylet)
@@ -47,8 +47,8 @@ def main() -> None:
     driver.drive(cells, runs)
     killer.join()
     report["started"] = driver.outcome.started
-    report["states"] = [status_of(cell, runs).state for cell in cells]
-    report["numbers"] = [status_of(cell, runs).number for cell in cells]
+    report["states"] = [cell_state(cell, runs).state for cell in cells]
+    report["numbers"] = [cell_state(cell, runs).number for cell in cells]
     report["steps"] = [
         [json.loads(x)["step"] for x in (runs / c.id / "metrics.jsonl").read_text().splitlines()] for c in cells
     ]

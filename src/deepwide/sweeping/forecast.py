@@ -1,20 +1,22 @@
-"""How long a cell will take here: its FLOPs over the measured speed of a matrix product of its width, and overhead.
+"""How long a cell will take here: its FLOPs over the measured speed of a matrix product of its width, plus overhead.
 
-Training is slower than its matrix products. Until runs of this sweep have ended, half of that speed is assumed and a
-fixed overhead a layer; then the median of what those runs really took corrects the estimate.
+Training is slower than its matrix products. Until runs of this sweep have finished, half of that speed is assumed and a
+fixed overhead per layer; then the median of what those runs really took corrects the estimate.
 """
 
+import contextlib
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from deepwide.run.lease import read_lease
+from deepwide.run import UnreadableRun, read_lease
 from deepwide.sweeping.grid import Cell
 
-SHARE = 0.5
+SHARE = 0.5  # of the speed of a matrix product, that training reaches
 STEP_SECONDS, LAYER_SECONDS = 1e-3, 1.5e-3  # what small models cost on top, measured on one core of a small machine
 ROWS = 512
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -31,6 +33,7 @@ for width in map(int, sys.argv[1:]):
         best = min(best, time.perf_counter() - start)
     print(2.0 * {ROWS} * width * 4 * width / best)
 """
+OBSERVED_SHARE, OBSERVED_SECONDS = 0.02, 2.0  # of the work, and of time: less says nothing about the pace
 
 
 def expected_seconds(cells: Sequence[Cell], runs: Path, threads: int = 1) -> list[float]:
@@ -44,9 +47,10 @@ def expected_seconds(cells: Sequence[Cell], runs: Path, threads: int = 1) -> lis
         guesses.append(products + cell.cost.steps * (STEP_SECONDS + LAYER_SECONDS * cell.cost.depth))
     ratios = []
     for cell, seconds in zip(cells, guesses, strict=True):
-        held = read_lease(runs / cell.id)
-        if held and held["ended"] == "done" and held["number"] == 1 and held.get("worked"):
-            ratios.append(held["worked"] / seconds)
+        with contextlib.suppress(UnreadableRun, OSError):  # the run's own matter; the others can be forecast
+            held = read_lease(runs / cell.id)
+            if held and held["ended"] == "done" and held["number"] == 1 and held.get("worked"):
+                ratios.append(held["worked"] / seconds)
     factor = statistics.median(ratios) if ratios else 1.0
     return [factor * seconds for seconds in guesses]
 
@@ -59,6 +63,30 @@ def cells_per_worker(seconds: Sequence[float], worth_seconds: float = 20.0) -> i
     """
     mean = statistics.fmean(seconds) if seconds else 0.0
     return max(1, min(16, int(worth_seconds / max(mean, 0.1))))
+
+
+class Pace:
+    """The time left of work that several workers share, corrected by how fast it has been done since the first look."""
+
+    def __init__(self, workers: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.workers, self._clock = workers, clock
+        self._first: tuple[float, float] | None = None
+
+    def seconds_left(self, work_left: float) -> float:
+        """Seconds until `work_left` expected worker-seconds are done.
+
+        >>> times = iter([0.0, 10.0])
+        >>> pace = Pace(workers=2, clock=lambda: next(times))
+        >>> pace.seconds_left(100.0), pace.seconds_left(90.0)  # 10 s of work took 10 s: half as fast as assumed
+        (50.0, 90.0)
+        """
+        now = self._clock()
+        if self._first is None:
+            self._first = work_left, now
+        done, elapsed = self._first[0] - work_left, now - self._first[1]
+        if elapsed >= OBSERVED_SECONDS and done > OBSERVED_SHARE * self._first[0]:
+            return work_left * elapsed / done
+        return work_left / self.workers
 
 
 def _speeds(widths: Sequence[int]) -> dict[int, float]:
