@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar in a terminal, a line now and then in a file."""
+"""What a person sees during a run: a bar in a terminal, a line every ten seconds in a file."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -11,9 +11,9 @@ from deepwide.quantities import show_count
 
 
 class Bar:
-    """Loss, tokens a second, share of the machine's peak, time left."""
+    """Loss, tokens per second, share of the machine's peak, time left."""
 
-    def __init__(self, steps: int, done: int, train_flops_per_token: float, peak: float, console: Console) -> None:
+    def __init__(self, steps: int, train_flops_per_token: float, peak: float, console: Console) -> None:
         self.flops, self.peak, self.console = train_flops_per_token, peak, console
         self.loss = self.validation = ""
         self.next_line = 0.0
@@ -27,7 +27,7 @@ class Bar:
             disable=not console.is_terminal,
             transient=True,
         )
-        self.task = self.progress.add_task("", total=steps, completed=done)
+        self.task = self.progress.add_task("", total=steps)
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -41,7 +41,7 @@ class Bar:
     def __call__(self, record: Mapping[str, Any]) -> None:
         """Take one record of the loop."""
         if record["kind"] == "validation":
-            self.validation = f", validation {record['loss']:.4f} ({record['bits_per_byte']:.3f} bits/byte)"
+            self.validation = f", validation {record['loss']:.4f}{_others(record)}"
         else:
             self.loss = f"loss {record['loss']:.4f}"
         speed = record["tokens_per_second"]
@@ -53,3 +53,10 @@ class Bar:
             line = f"step {record['step']}/{record['steps']}: {words.removeprefix(', ')}"
             self.console.print(line, soft_wrap=True)
             self.next_line = record["seconds"] + 10
+
+
+def _others(record: Mapping[str, Any]) -> str:
+    """The task's metrics besides the loss."""
+    if "bits_per_byte" in record:
+        return f" ({record['bits_per_byte']:.3f} bits/byte)"
+    return f" (accuracy {record['accuracy']:.3f})" if "accuracy" in record else ""

@@ -7,26 +7,26 @@ it is wrong, wider or deeper networks move more, and the learning rate that is b
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from deepwide.data.batches import training_batch
-from deepwide.data.config import DataConfig
-from deepwide.data.corpus import Corpus, prepare
-from deepwide.errors import DeepwideError
-from deepwide.model.architecture import Architecture
-from deepwide.model.transformer import Transformer
+from deepwide.answers import Answer
+from deepwide.data import DataConfig
+from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.model import Architecture, Parametrisation, Transformer
+from deepwide.tasks import Language, Task
 from deepwide.training.config import OptimiserConfig
 from deepwide.training.optimiser import Optimiser
 
+CONTEXT = 64
 PLACES = ("embedding", "middle block", "last block", "logits")
 FLAT = 0.2  # a slope below it is called flat: 64 → 1024 then changes the size by less than a factor 1.75
 
 
-class Point(NamedTuple):
+class Movement(NamedTuple):
     """One network at one place: how large its activations are and how far they moved."""
 
     parametrisation: str
@@ -49,12 +49,30 @@ class Slope(NamedTuple):
 
     @property
     def flat(self) -> bool:
-        """Whether it does not grow or shrink to speak of."""
+        """Whether it hardly grows or shrinks."""
         return abs(self.slope) < FLAT
 
 
+class ScalingCheck(Answer):
+    """How far activations moved at every size, and how that grows with width and depth; `rows()` is the slopes."""
+
+    preset: str
+    lr: float
+    steps: int
+    slopes: tuple[Slope, ...]
+    points: tuple[Movement, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per parametrisation, direction and place."""
+        return [slope._asdict() | {"flat": slope.flat} for slope in self.slopes]
+
+    def is_flat(self, parametrisation: str, along: str) -> bool:
+        """Whether all places are flat in one direction: one learning rate then means the same at every size."""
+        return all(s.flat for s in self.slopes if (s.parametrisation, s.along) == (parametrisation, along))
+
+
 def check_scaling(
-    parametrisations: Sequence[str] = ("standard", "mup", "completep"),
+    parametrisations: Sequence[str] = get_args(Parametrisation),
     widths: Sequence[int] = (32, 64, 128, 256),
     depths: Sequence[int] = (2, 4, 8, 16),
     *,
@@ -63,19 +81,26 @@ def check_scaling(
     lr: float = 1e-2,
     seeds: Sequence[int] = (0, 1),
     data: DataConfig | None = None,
+    threads: int | None = None,
     progress: Callable[[str], None] | None = None,
     **choices: Any,
-) -> list[Point]:
+) -> ScalingCheck:
     """Measure every parametrisation along widths (at the first depth) and along depths (at the first width).
 
-    A direction with one size has no slope and is left out.
+    A direction with one size has no slope and is left out. `choices` are fields of an Architecture, as
+    residual="deepnorm".
     """
+    for kind in parametrisations:
+        if kind not in get_args(Parametrisation):
+            near = did_you_mean(kind, get_args(Parametrisation))
+            raise DeepwideError(f"there is no parametrisation '{kind[:40]}': {near}")
     directions = [pair for pair in (("width", widths), ("depth", depths)) if len(set(pair[1])) > 1]
     if not directions:
         raise DeepwideError("one width and one depth have no slope: give at least two of one of them.")
-    data = data or DataConfig()
-    corpus = prepare(data)
-    points: list[Point] = []
+    if threads:
+        torch.set_num_threads(threads)
+    task = Language(data or DataConfig(), CONTEXT)
+    points: list[Movement] = []
     for kind in parametrisations:
         for along, sizes in directions:
             for size in sizes:
@@ -85,61 +110,57 @@ def check_scaling(
                 design = Architecture.of(
                     preset,
                     **shape,
-                    vocab=data.vocab_size,
-                    context=64,
+                    vocab=task.vocab,
+                    context=task.context,
                     parametrisation=kind,
                     base_width=widths[0],
                     base_depth=depths[0],
                     **choices,
                 )
                 for seed in seeds:
-                    measured = _measure(design, corpus, steps, lr, seed)
-                    points += [Point(kind, along, size, place, seed, *values) for place, values in measured.items()]
-    return points
+                    measured = _measure(design, task, steps, lr, seed)
+                    points += [Movement(kind, along, size, place, seed, *values) for place, values in measured.items()]
+    return ScalingCheck(preset=preset, lr=lr, steps=steps, slopes=tuple(slopes(points)), points=tuple(points))
 
 
-def slopes(points: Sequence[Point]) -> list[Slope]:
+def slopes(points: Sequence[Movement]) -> list[Slope]:
     """The slope of every parametrisation, direction and place, over the geometric mean of seeds."""
-    found = []
+    result = []
     for kind, along, place in dict.fromkeys((p.parametrisation, p.along, p.place) for p in points):
         these = [p for p in points if (p.parametrisation, p.along, p.place) == (kind, along, place)]
         x, y = np.log([p.size for p in these]), np.log([max(p.change, 1e-30) for p in these])
         if len(set(x.tolist())) > 1:
-            found.append(Slope(kind, along, place, float(np.polyfit(x, y, 1)[0])))
-    return found
+            result.append(Slope(kind, along, place, float(np.polyfit(x, y, 1)[0])))
+    return result
 
 
 def _measure(
-    design: Architecture, corpus: Corpus, steps: int, lr: float, seed: int
+    design: Architecture, task: Task, steps: int, lr: float, seed: int
 ) -> dict[str, tuple[float, float, float]]:
     """Size at the start, size after the steps, and the size of the difference, at each place."""
     model = Transformer(design, seed)
     optimiser = Optimiser(model, design, OptimiserConfig(lr=lr, weight_decay=0.0, clip=0.0))
-    probe_BT = training_batch(corpus.train, 10**6, 4, design.shape.context, seed)[:, :-1]
+    probe_BT = task.batch(10**6, 4, seed).tokens_BT
     before = _activations(model, probe_BT)
     for step in range(steps):
-        batch_BT = training_batch(corpus.train, 8 * step, 8, design.shape.context, seed)
-        model(batch_BT[:, :-1].contiguous(), batch_BT[:, 1:].contiguous()).backward()
+        batch = task.batch(8 * step, 8, seed)
+        model(batch.tokens_BT, batch.targets).backward()
         optimiser.step(1.0, torch.zeros(()))
     after = _activations(model, probe_BT)
     return {place: (_rms(before[place]), _rms(after[place]), _rms(after[place] - before[place])) for place in PLACES}
 
 
 def _activations(model: Transformer, tokens_BT: Tensor) -> dict[str, Tensor]:
-    """The stream after the embedding, half of the blocks and all of them, and the logits."""
-    blocks = list(model.blocks)
-    places: dict[str, nn.Module] = {"middle block": blocks[(len(blocks) - 1) // 2], "last block": blocks[-1]}
-    kept: dict[str, Tensor] = {}
-    hooks = [blocks[0].register_forward_pre_hook(lambda _, inputs: kept.update(embedding=inputs[0]))]
-    for name, module in places.items():
-        hooks.append(module.register_forward_hook(lambda _, __, output, name=name: kept.update({name: output})))
-    try:
-        with torch.no_grad():
-            kept["logits"] = model(tokens_BT)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return kept
+    """The residual stream after the embedding, half of the blocks and all of them, and the logits."""
+    last = len(model.blocks) - 1
+    names = {
+        "embedding": "blocks.0.residual_before",
+        "middle block": f"blocks.{last // 2}.residual_after",
+        "last block": f"blocks.{last}.residual_after",
+    }
+    with torch.no_grad():
+        logits, cache = model.run_with_cache(tokens_BT, list(dict.fromkeys(names.values())))
+    return {place: cache[name] for place, name in names.items()} | {"logits": logits}
 
 
 def _rms(x: Tensor) -> float:
