@@ -116,6 +116,15 @@ def test_an_encoder_decoder_of_bare_matrices_has_28_width_squared_per_pair_of_la
     assert shape.block_params == (5 * 16 + 3 * 12) * 64**2
 
 
+@pytest.mark.parametrize(("block_norms", "residual_scales"), [(2, 0), (4, 0), (2, 2), (4, 2 * 64)])
+def test_cross_attention_has_its_share_of_norms_and_scales(block_norms: int, residual_scales: int) -> None:
+    """A decoder layer has three sublayers to an encoder layer's two; each stack has a final norm."""
+    fields = {"block_norms": block_norms, "residual_scales": residual_scales}
+    shape = Shape.of(depth=5, encoder_depth=3, width=64, kind="encoder-decoder", **fields)
+    layers = 3 * 2 + 5 * 3  # sublayers
+    assert shape.params.norms == (layers * block_norms // 2 + 2) * 2 * 64 + layers * residual_scales // 2
+
+
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from(["decoder", "encoder"]))
 def test_heads_for_classes_are_no_block_parameters(width: int, classes: int, kind: Any) -> None:
     tokens = Shape(depth=2, width=width, kind=kind)

@@ -40,7 +40,7 @@ SPREADS: Mapping[str, Spread] = {"gpt2": _gpt2, "fan_in": _fan_in, "xavier": _xa
 
 
 def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
-    """Fill every matrix of `model` from a generator of its own; vectors start as their modules set them, biases at zero."""
+    """Fill every matrix from a generator of its own; vectors start as their modules set them, biases at zero."""
     spread = SPREADS[design.initialisation]
     with torch.no_grad():
         for name, parameter in model.named_parameters():
