@@ -9,12 +9,18 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Audit": "deepwide.planning",
+    "Count": "deepwide.planning",
     "DeepwideError": "deepwide.errors",
+    "Interval": "deepwide.answers",
     "Law": "deepwide.laws",
+    "Note": "deepwide.answers",
     "Plan": "deepwide.planning",
+    "PlanTable": "deepwide.planning",
     "Shape": "deepwide.shape",
-    "Verdict": "deepwide.auditing",
-    "audit": "deepwide.auditing",
+    "Verdict": "deepwide.answers",
+    "audit": "deepwide.planning",
+    "count": "deepwide.planning",
     "find_law": "deepwide.laws",
     "find_model": "deepwide.catalogue",
     "flops": "deepwide.shape",

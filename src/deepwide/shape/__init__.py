@@ -1,16 +1,24 @@
 """Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out."""
 
-from deepwide.shape.config import Reading, read_config, write_config
+from deepwide.shape.config import Reading, config_path, read_config, write_config
 from deepwide.shape.families import FAMILIES, Family, family_named
-from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, flops
-from deepwide.shape.memory import InferenceMemory, TrainingMemory, inference_memory, training_memory
+from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
+from deepwide.shape.memory import (
+    INFERENCE_BYTES,
+    InferenceMemory,
+    TrainingMemory,
+    cache_elements,
+    inference_memory,
+    training_memory,
+)
 from deepwide.shape.params import Params
+from deepwide.shape.params import count as count_params
 from deepwide.shape.shape import Experts, LatentAttention, Shape
-from deepwide.shape.style import Style
 
 __all__ = [
     "CONVENTIONS",
     "FAMILIES",
+    "INFERENCE_BYTES",
     "Experts",
     "Family",
     "FlopConvention",
@@ -20,8 +28,11 @@ __all__ = [
     "Params",
     "Reading",
     "Shape",
-    "Style",
     "TrainingMemory",
+    "cache_elements",
+    "causal_training_flops",
+    "config_path",
+    "count_params",
     "family_named",
     "flops",
     "inference_memory",
