@@ -181,11 +181,13 @@ def audit(
     chosen = depth_law(law)
     audits: list[Audit] = []
     failures: list[tuple[str, str]] = []
-    for model in models or [None]:
+    if not models:
+        audits.append(judge(law=chosen, **fields))
+    for model in models or ():
         try:
             audits.append(judge(model, law=chosen, **fields))
         except DeepwideError as error:
-            if model is None or len(models or ()) == 1:
+            if len(models or ()) == 1:
                 raise
             failures.append((model, str(error)))
     if plot and audits:

@@ -199,6 +199,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
     here = "past it, depth and width trade evenly"
     if not audit.past_threshold:
         here = "below it, depth is worth more than any width"
+    capped = "width is beyond it" if audit.vocabulary_wastes_width else "no limit here"
     if not audit.exact:
         show_notes(audit.notes, to)
     show_facts(
@@ -210,11 +211,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
             ("loss against the law's depth", percent(audit.loss_percent)),
             ("the same size at the law's depth", describe_briefly(instead) if instead else "not planned for this kind"),
             ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers: {here} (Levine et al. 2020)"),
-            (
-                "vocabulary cap",
-                f"{audit.shape.vocab:,}: "
-                + ("width is beyond it" if audit.vocabulary_wastes_width else "no limit here"),
-            ),
+            ("vocabulary cap", f"{audit.shape.vocab:,}: {capped}"),
             ("rule", audit.verdict.rule),
         ],
         to,
@@ -240,7 +237,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     """Several models, one row each; what could not be read has its reason as its row."""
     rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
     if audits:
-        rows.title = f"By the {audits[0].law} law"
+        rows.title = f"According to the {audits[0].law} law"
     for a in audits:
         instead = f"{a.instead.depth} × {a.instead.width:,}" if a.instead else "–"
         extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)

@@ -131,12 +131,10 @@ def depth_width_map(
         .encode(x=x, y=y, text="size:N")
     )  # fmt: skip
     if size is not None:
-        line = [
-            row | {"this_size": show_count(size)} for row in _equal_size(size, x_low, x_high, y_high, layer_matrices)
-        ]
+        line = _equal_size(size, x_low, x_high, y_high, layer_matrices)
         layers.append(
             alt.Chart(_data(line)).mark_line(strokeDash=[4, 3], color="#404040", strokeWidth=1.2, clip=True)
-            .encode(x=x, y=y, detail="this_size:N")
+            .encode(x=x, y=y)
         )  # fmt: skip
     curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
     layers.append(
@@ -253,7 +251,7 @@ def _loss_limits(law: DepthLaw) -> Limits | None:
 
 
 def _band(limits: Limits, x_low: float, x_high: float, matrices: float) -> list[dict[str, float]]:
-    """The outline of a band, up its lower limit and back down the upper: at each size the depths between, at equal N."""
+    """A band's outline, up its lower limit and back down the upper: at each size the depths between, at equal N."""
     N, low, high = limits[0], np.clip(limits[1], 1, 1e5), np.clip(limits[2], 1, 1e5)
     keep = (np.sqrt(N / (matrices * low)) > x_low / 1.5) & (np.sqrt(N / (matrices * high)) < x_high * 1.5)
     N, L = (np.concatenate([up[keep], down[keep][::-1]]) for up, down in ((N, N), (low, high)))

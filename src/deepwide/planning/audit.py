@@ -155,7 +155,7 @@ def audit(
         law_depth=law_depth,
         depth_over_law=ratio,
         verdict=_judge(title, chosen, ratio, "total parameters" if active else "size"),
-        verdict_active=active and _judge(title, chosen, active, "active parameters"),
+        verdict_active=None if active is None else _judge(title, chosen, active, "active parameters"),
         loss_percent=depth_cost(shape.depth, law_depth.value, params.block, chosen),
         instead=_instead(shape, law_depth.value),
         theory_threshold=threshold,

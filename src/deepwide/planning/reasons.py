@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data
 from deepwide.planning.budget import Budget
@@ -75,7 +77,7 @@ def plan_notes(
     if fixed is None and outside and round(law_depth.value) != shape.depth:
         text = f"the constraints push the depth to {shape.depth}, outside the {law.name} law's interval"
         notes.append(Note.of("depth-pushed", text, depth=shape.depth, low=law_depth.low, high=law_depth.high))
-    usual = int(ideal_head_dim(shape.width))
+    usual = int(ideal_head_dim(np.array(shape.width)))
     if style.head_dim is None and shape.head_dim != usual:
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width, so that all divides"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))

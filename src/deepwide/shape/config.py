@@ -156,9 +156,7 @@ def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
     if not HUB_ID.fullmatch(str(source)) or str(source).endswith(".json"):
         raise DeepwideError(f"there is no config at {path}.")
     if not network:
-        raise DeepwideError(
-            f"there is no folder {source}, and the hub was not asked: that needs network access allowed."
-        )
+        raise DeepwideError(f"there is no folder {source}, and without network access the hub was not asked.")
     return _parse(_fetch(str(source)), str(source))
 
 
