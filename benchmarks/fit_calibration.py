@@ -8,6 +8,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,7 @@ def main() -> None:
     result: dict[str, Any] = {"command": command, "python": platform.python_version(), "numpy": np.__version__}
     result["truth"] = {"a": LAW.a, "b": LAW.b, "curvature": 0.02, "noise": 0.004, "a seed shares": 0.003}
     steps: dict[str, Callable[[], dict[str, Any]]] = {
-        name: (lambda design=design: transition(design, args.number, args.resamples))
-        for name, design in DESIGNS.items()
+        name: partial(transition, design, args.number, args.resamples) for name, design in DESIGNS.items()
     }
     steps["ridge"] = lambda: ridge(args.number, args.resamples)
     steps["laws for plan"] = lambda: laws_for_plan(args.number)

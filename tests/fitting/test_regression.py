@@ -152,7 +152,7 @@ def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
     assert made.unequal < 1e-10
     draw = np.random.default_rng(2).normal(size=(2, N)) * [[1.0], [1.3]]
     means = np.kron(np.eye(2), np.ones((N, 1)))
-    made = regress(means, draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
+    made = regress(np.asarray(means, dtype=float), draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
     assert made.unequal == pytest.approx(stats.bartlett(*draw).pvalue)
     assert regress(X, line(), np.arange(N), NOBODY).unequal == 1.0
     rounding = regress(

@@ -165,7 +165,7 @@ def test_a_loss_in_other_units_scales_the_coefficients() -> None:
 def with_a_diverged_run(params: float, tokens: float, noise: float = 0.01) -> Runs:
     runs = chinchilla_like(noise)
     extra = {"total_params": params, "tokens": tokens, "loss": np.nan, "diverged": 1.0}
-    columns = {name: np.append(getattr(runs, name), value) for name, value in extra.items()}
+    columns: dict[str, Any] = {name: np.append(getattr(runs, name), value) for name, value in extra.items()}
     return Runs.of(**columns)
 
 
@@ -236,7 +236,7 @@ def test_resampling_checkpoints_with_their_shape_widens_the_intervals() -> None:
     runs = replace(runs, loss=runs.loss * shift)
     widths = []
     for unit in ("cell", "shape"):
-        fit = fit_surface(runs, terms="shape", unit=unit, bootstrap=60)  # type: ignore[arg-type]
+        fit = fit_surface(runs, terms="shape", unit=unit, bootstrap=60)
         interval = fit.interval("depth_exponent", "bootstrap")
         widths.append(interval.high - interval.low)  # type: ignore[operator]
         assert fit.dof == (90 if unit == "cell" else 30) - 9

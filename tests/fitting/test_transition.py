@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -221,7 +222,7 @@ def test_scaling_every_loss_moves_no_crossing() -> None:
     runs = sweep()
     scaled = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=3 * runs.loss, seed=runs.seed)
     first, second = (fit_transition(each, bootstrap=0) for each in (runs, scaled))
-    np.testing.assert_allclose([p.size for p in first.pairs], [p.size for p in second.pairs])
+    assert [p.size for p in first.pairs] == pytest.approx([p.size for p in second.pairs], rel=1e-7)
 
 
 def test_a_fit_goes_through_json_unchanged(fitted: TransitionFit, tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_intervals_of_simulated_sweeps_cover() -> None:
             simulate(LAW, depths=DEPTHS, sizes=list(np.geomspace(2e4, 2e6, 7)), seed=seed), bootstrap=100
         )
         for how in ("likelihood", "bootstrap"):
-            limits = fit.interval("b", how)  # type: ignore[arg-type]
+            limits = fit.interval("b", how)
             hits.append((limits.low or -math.inf) <= LAW.b <= (limits.high or math.inf))
     assert 0.86 <= np.mean(hits) <= 1.0
 
@@ -330,14 +331,14 @@ def test_a_crossing_without_a_limit_makes_the_line_a_guess() -> None:
 def test_settings_that_make_no_sense_get_a_sentence(fitted: TransitionFit) -> None:
     for settings in ({"bootstrap": -1}, {"slope": 0.0}, {"slope": -1.0}):
         with pytest.raises(DeepwideError):
-            fit_transition(sweep(), **settings)  # type: ignore[arg-type]
+            fit_transition(sweep(), **settings)
     with pytest.raises(DeepwideError, match="by likelihood or bootstrap"):
         fitted.interval("b", "boot")  # type: ignore[arg-type]
 
 
 def test_crossings_in_total_parameters_give_no_law_in_blocks() -> None:
     runs = sweep()
-    columns = {"depth": runs.depth, "width": runs.width, "loss": runs.loss, "seed": runs.seed}
+    columns: dict[str, Any] = {"depth": runs.depth, "width": runs.width, "loss": runs.loss, "seed": runs.seed}
     fit = fit_transition(Runs.of(total_params=runs.block_params, **columns), counting="total", bootstrap=0)
     assert fit.names == ("a", "b")
     assert fit.law() is None
@@ -377,7 +378,7 @@ def test_the_lines_freedom_is_that_of_the_depths_it_hangs_on() -> None:
     runs = sweep(noise=UNEVEN, seeds=1)
     small = simulate(LAW, depths=(16,), sizes=SIZES[4:8], noise=0.03, seeds=1)
     names = ("depth", "width", "block_params", "loss")
-    both = Runs.of(**{name: np.concatenate([getattr(runs, name), getattr(small, name)]) for name in names})
+    both = Runs.of(**{name: np.concatenate([getattr(runs, name), getattr(small, name)]) for name in names})  # type: ignore[arg-type]
     fit = fit_transition(both, bootstrap=0, noise="depth")
     assert min(fit.curves.dofs) < 2
     used = {depth for i in fit.used for depth in (fit.pairs[i].shallow, fit.pairs[i].deep)}
