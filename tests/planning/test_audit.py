@@ -3,10 +3,10 @@
 import math
 
 import pytest
+from deepwide.auditing import WITHIN, audit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.auditing import WITHIN, audit
 from deepwide.catalogue import all_models, find_model
 from deepwide.errors import DeepwideError
 from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law
