@@ -237,7 +237,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     """Several models, one row each; what could not be read has its reason as its row."""
     rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
     if audits:
-        rows.title = f"According to the {audits[0].law} law"
+        rows.title = Text(f"According to the {audits[0].law} law")
     for a in audits:
         instead = f"{a.instead.depth} × {a.instead.width:,}" if a.instead else "–"
         extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)
