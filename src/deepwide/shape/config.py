@@ -86,7 +86,9 @@ def _read(config: Mapping[str, Any], options: Fields) -> Reading:
     shape = _read_unknown(config, given)
     unknown = f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)"
     text = f"{unknown}: counted as a Llama-like decoder, which may be far off"
-    return Reading(shape, None, (Note.of("unknown-family", text, family=name), *notes))
+    return Reading(
+        shape, None, (Note.of("unknown-family", text, family=str(name)[:80] if isinstance(name, str) else None), *notes)
+    )
 
 
 def write_config(shape: Shape, family: str, path: str | Path | None = None) -> Fields:
