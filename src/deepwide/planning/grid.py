@@ -23,19 +23,27 @@ class Grid:
     head_dim: Any
     ff_width: Any
 
+    def __post_init__(self) -> None:
+        vars(self).update({**vars(self.template), **vars(self)})
+
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        derived = getattr(type(self.template), name, None)
-        if isinstance(derived, property) and derived.fget is not None:
-            return derived.fget(self)
-        return getattr(self.template, name)
+        if name not in _DERIVED:
+            raise AttributeError(f"a Shape has no '{name}'")
+        return _DERIVED[name](self)
 
     @property
     def as_shape(self) -> Shape:
         """The grid itself, for functions that are annotated for one Shape."""
         return cast(Shape, self)
 
+
+# Looked up once: a plan counts a thousand grids.
+_DERIVED: dict[str, Callable[[Any], Any]] = {
+    name: value.fget
+    for kind in reversed(Shape.__mro__)
+    for name, value in vars(kind).items()
+    if isinstance(value, property) and value.fget is not None
+}
 
 Sizes = Shape | Grid
 Measure = Callable[[Sizes], Any]  # what a budget limits: block parameters, total parameters, bytes, …
