@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from deepwide.errors import DeepwideError
 from deepwide.laws import (
@@ -24,7 +23,7 @@ from deepwide.laws import (
     save_law,
     transition_law,
 )
-from deepwide.laws.book import AnyLaw
+from deepwide.laws.book import any_law
 from deepwide.planning import audit, plan
 
 GOOD: dict[str, Any] = {"kind": "transition", "name": "mine", "a": 5.0, "b": 0.05}
@@ -201,7 +200,7 @@ def test_a_file_that_may_not_be_read_gets_a_sentence(tmp_path: Path, monkeypatch
 
 def test_our_own_file_passes_the_validation_that_it_is_spared() -> None:
     text = files("deepwide.laws").joinpath("published.json").read_text(encoding="utf-8")
-    assert TypeAdapter(list[AnyLaw]).validate_json(text) == list(published_laws().values())
+    assert [any_law().validate_python(law) for law in json.loads(text)] == list(published_laws().values())
 
 
 def test_a_fitted_law_with_a_published_name_replaces_no_published_one() -> None:

@@ -57,23 +57,29 @@ class Model(Answer):
 
 
 @cache
+def _entries() -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(files(__package__).joinpath("models.json").read_text(encoding="utf-8")))
+
+
+@cache
+def _model(index: int) -> Model:
+    entry = _entries()[index]
+    config = entry.get("config")
+    return Model.model_construct(
+        name=entry["name"],
+        org=entry["org"],
+        shape=family_named(config["model_type"]).read(config) if config else Shape(**entry["shape"]),
+        family=config["model_type"] if config else None,
+        published_total=entry.get("total"),
+        source=entry["source"],
+        note=entry.get("note", ""),
+    )
+
+
+@cache
 def all_models() -> tuple[Model, ...]:
     """Every model of the catalogue, by name."""
-    entries = json.loads(files(__package__).joinpath("models.json").read_text(encoding="utf-8"))
-    return tuple(
-        Model.model_construct(
-            name=entry["name"],
-            org=entry["org"],
-            shape=family_named(entry["config"]["model_type"]).read(entry["config"])
-            if "config" in entry
-            else Shape(**entry["shape"]),
-            family=entry.get("config", {}).get("model_type"),
-            published_total=entry.get("total"),
-            source=entry["source"],
-            note=entry.get("note", ""),
-        )
-        for entry in entries
-    )
+    return tuple(_model(index) for index in range(len(_entries())))
 
 
 def find_model(name: str) -> Model:
@@ -116,7 +122,9 @@ def nearest_models(shape: Shape, count: int = 3) -> list[Model]:
         model, params = entry
         return abs(math.log(params / size)) + 0.3 * abs(math.log(model.shape.depth / shape.depth))
 
-    dense = [(m, m.shape.block_params) for m in all_models() if m.shape.experts is None]
+    # A plan should not read a hundred configs for three: blocks are a part of the published total.
+    models = [_model(i) for i, entry in enumerate(_entries()) if entry.get("total", math.inf) > size / 3]
+    dense = [(m, m.shape.block_params) for m in models if m.shape.experts is None]
     near = [(model, params) for model, params in dense if 1 / 3 < params / size < 3]
     return [model for model, _ in sorted(near, key=distance)[:count]]
 

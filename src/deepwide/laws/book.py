@@ -1,13 +1,14 @@
 """Where laws are found: the published ones by name, a fitted one in a JSON file."""
 
+import functools
 import json
+import operator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError
 
 from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.files import read_json, write_text
@@ -18,6 +19,9 @@ from deepwide.laws.surface import SurfaceLaw
 from deepwide.laws.transition import RidgeLaw, TransitionLaw
 from deepwide.quantities import show_count
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 LARGEST_BYTES = 2**20
 FORMAT = "deepwide-law-1"
 SIZES = (1e3, 1e16)  # block parameters that a law may be asked about
@@ -27,10 +31,6 @@ DEPTHS = (1e-3, 1e6)  # layers that a law may answer with
 KINDS: tuple[type[Law], ...] = (
     TransitionLaw, RidgeLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
 )  # fmt: skip
-AnyLaw = Annotated[
-    TransitionLaw | RidgeLaw | SurfaceLaw | AspectLaw | PowerLaw | IndifferentLaw | CeilingLaw | VocabularyLaw,
-    Field(discriminator="kind"),
-]
 
 
 @cache
@@ -108,8 +108,19 @@ def check_depths(law: DepthLaw) -> None:
         )
 
 
+@cache
+def any_law() -> "TypeAdapter[Law]":
+    """What validates a law of any kind; built when a file is read, since published laws do not need it."""
+    from pydantic import Field, TypeAdapter
+
+    union = functools.reduce(operator.or_, KINDS)
+    return TypeAdapter(Annotated[union, Field(discriminator="kind")])  # type: ignore[arg-type]
+
+
 def load_law(path: str | Path) -> Law:
     """A law saved by `save_law` (or by `deepwide fit`)."""
+    from pydantic import ValidationError
+
     path = Path(path)
     if not _is_file(path):
         raise DeepwideError(f"there is no law at {str(path)[:200]}.")
@@ -120,12 +131,11 @@ def load_law(path: str | Path) -> Law:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DeepwideError(f'{path} is not a law: it must be an object with "format": "{FORMAT}".')
     try:
-        law: Law = TypeAdapter(AnyLaw).validate_python(document.get("law"))
+        return any_law().validate_python(document.get("law"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "law"
         raise DeepwideError(f"{path} is not a law deepwide can read: {where}: {_brief(first['msg'])}.") from None
-    return law
 
 
 def save_law(law: Law, path: str | Path) -> Path:

@@ -42,14 +42,7 @@ def find_optimum(
         if L.min() < 1:
             raise DeepwideError(f"width {width} leaves no room for one layer in this budget: make it narrower.")
         return _at(style, L, d)
-    # The measure grows with block parameters along the law, so bisect in ln N.
-    low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
-    for _ in range(42):
-        middle = (low + high) / 2
-        L = _depths(law, np.exp(middle)).value
-        over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)))) > amounts
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    N = np.exp((low + high) / 2)
+    N = amounts if budget.kind == "block" else _size_on_the_law(style, law, budget, amounts)
     predicted = _depths(law, N)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
     d = width_of_blocks(style, curve.value, N)
@@ -57,6 +50,17 @@ def find_optimum(
     if np.any(below):
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
     return Optimum(curve, d, N)
+
+
+def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Floats) -> Floats:
+    """The block parameters at which a shape of the law's depth takes the budget; the measure grows with them."""
+    low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
+    for _ in range(42):
+        middle = (low + high) / 2
+        L = _depths(law, np.exp(middle)).value
+        over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)))) > amounts
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    return np.asarray(np.exp((low + high) / 2))
 
 
 def round_optimum(

@@ -15,7 +15,7 @@ from deepwide.quantities import show_count
 from deepwide.shape import Shape
 
 if TYPE_CHECKING:
-    from deepwide.planning.plan import Candidate
+    from deepwide.planning.planner import Candidate
 
 GEMSTONES = (
     "loss differences come from a quadratic in log depth fitted to the 22 Gemstones models (23M to 1.8B block "
