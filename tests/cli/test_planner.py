@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cli.calling import ask, call
-from deepwide.laws import TransitionLaw, save_law
 
 Run = subprocess.CompletedProcess[str]
 
@@ -225,17 +224,6 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_numbers_are_never_cut_off_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    assert "405,853,388,800" in call("models", "llama-3").stdout
-    assert "158,140,695,838,720" in call("count", "llama-3-8b").stdout
-
-
-def test_no_line_ends_in_spaces() -> None:
-    for words in (("plan", "1.3B"), ("audit", "gpt2"), ("count", "gpt2"), ("models",), ("laws",)):
-        assert [line for line in call(*words).stdout.splitlines() if line != line.rstrip()] == []
-
-
 def test_a_shape_by_options_is_counted_as_the_family_asked_for() -> None:
     words = ("--depth", "32", "--width", "4096", "--heads", "32", "--ff-width", "11008", "--vocab", "32000")
     counted = ask("count", *words, "--context", "4096", "--family", "llama")
@@ -286,47 +274,6 @@ def test_units_are_read_as_people_write_them() -> None:
     assert "training FLOPs" in call("plan", "1e22").stderr
     for words in (("plan", "1e22"), ("plan", "1.3B", "--memory"), ("plan", "12")):
         assert "Q " not in call(*words).stderr
-
-
-def test_a_guess_is_marked_and_its_note_comes_first(tmp_path: Path) -> None:
-    """Newcomer's review, S7: ten digits, as if exact, and the note last."""
-    config = tmp_path / "config.json"
-    sizes = {"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
-    config.write_text(json.dumps({"model_type": "newnet", "vocab_size": 99} | sizes))
-    for verb in ("count", "audit"):
-        shown = call(verb, str(config)).stdout
-        assert "≈" in shown
-        assert shown.index("is unknown") < shown.index("≈")
-        assert ask(verb, str(config)) if verb == "audit" else not ask(verb, str(config))["exact"]
-
-
-def test_brackets_in_a_name_are_shown_as_they_are(tmp_path: Path) -> None:
-    """A file called [/x] ended in rich's MarkupError."""
-    folder = tmp_path / "[bold][/x]"
-    assert call("count", "gpt2", "--save", str(folder / "config.json")).returncode == 0
-    for words in (("audit", str(folder)), ("count", str(folder)), ("audit", str(folder), "gpt2")):
-        done = call(*words)
-        assert done.returncode == 0, done.stderr
-        assert "[/x]" in done.stdout.replace("\n", "")
-    law = TransitionLaw(name="[/mine]", about="[red]", a=5.0, b=0.05, status="[/]")
-    path = save_law(law, tmp_path / "law.json")
-    for words in (("plan", "1.3B"), ("audit", "gpt2"), ("audit", "gpt2", "gpt2-xl")):
-        done = call(*words, "--law", str(path))
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "[/mine]" in done.stdout
-
-
-@pytest.mark.parametrize("columns", [40, 60, 80])
-def test_no_word_is_cut_in_a_narrow_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newcomer's review, S14: "Depth-to-Widt", "instea"."""
-    commands = (("laws",), ("plan", "1.3B"), ("audit", "gpt2"), ("audit", "gpt2", "llama-3-8b", "qwen3-30b-a3b"))
-    for words in commands:
-        monkeypatch.delenv("COLUMNS", raising=False)
-        wide = {word for word in call(*words).stdout.split() if word.isalpha()}
-        monkeypatch.setenv("COLUMNS", str(columns))
-        narrow = call(*words).stdout
-        assert {word for word in narrow.split() if word.isalpha()} <= wide
-        assert max(map(len, narrow.splitlines())) <= columns
 
 
 def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
