@@ -11,6 +11,7 @@ SIZES = {
     "num_hidden_layers": 6,
     "hidden_size": 64,
     "num_attention_heads": 4,
+    "num_key_value_heads": 4,
     "intermediate_size": 128,
     "vocab_size": 99,
 }
@@ -40,5 +41,5 @@ def test_deepseek_s_first_layers_are_dense() -> None:
 
 @pytest.mark.parametrize("family", ["mixtral", "qwen3_moe", "deepseek_v3"])
 def test_a_shape_without_experts_is_refused(family: str) -> None:
-    with pytest.raises(DeepwideError, match="has experts, this shape does not|cannot express"):
+    with pytest.raises(DeepwideError, match=r"has experts, this shape does not|cannot express"):
         family_named(family).write(Shape(depth=2, width=128))

@@ -23,7 +23,7 @@ def test_a_flag_is_true_or_false() -> None:
 
 
 def test_a_shape_that_a_family_cannot_express_is_refused_with_the_reason() -> None:
-    with pytest.raises(DeepwideError, match="the llama family cannot express this shape: .*norm is 'layernorm'"):
+    with pytest.raises(DeepwideError, match=r"the llama family cannot express this shape: .*norm is 'layernorm'"):
         family_named("llama").write(Shape(depth=2, width=128))
 
 

@@ -11,6 +11,7 @@ SIZES = {
     "num_hidden_layers": 6,
     "hidden_size": 64,
     "num_attention_heads": 4,
+    "num_key_value_heads": 4,
     "intermediate_size": 128,
     "vocab_size": 99,
 }
