@@ -16,7 +16,7 @@ def test_a_name_a_shape_and_a_path_count_the_same(tmp_path: Path) -> None:
     shape = find_model("llama-3-8b").shape
     write_config(shape, "llama", tmp_path)
     for model in ("llama-3-8b", shape, tmp_path, str(tmp_path / "config.json")):
-        counted = deepwide.count(model)  # type: ignore[arg-type]
+        counted = deepwide.count(model)
         assert isinstance(counted, Count)
         assert counted.params.total == 8_030_261_248
         assert counted.exact

@@ -1,6 +1,7 @@
 """Why and what to know: codes for programs, sentences for people, and no option of a command line in any of them."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -15,17 +16,16 @@ OWN = TransitionLaw(
 
 
 def test_every_note_has_a_code_and_names_no_option() -> None:
-    options = (
+    options: list[dict[str, Any]] = [
         {},
         {"kind": "memory"},
         {"tensor_parallel": 5, "kv_heads": 4},
         {"vocab": 256},
         {"law": OWN},
-        {"depth": 9},
-    )
-    plans = [plan(3_000_000_000, **more) for more in options]  # type: ignore[arg-type]
-    audits = [audit(name) for name in ("gpt2", "mixtral-8x7b", "opt-350m", "llama-3-8b")]
-    for note in itertools.chain(*(answer.notes for answer in (*plans, *audits))):
+    ]
+    plans = [plan(3_000_000_000, **more).notes for more in options]
+    audits = [audit(name).notes for name in ("gpt2", "mixtral-8x7b", "opt-350m", "llama-3-8b")]
+    for note in itertools.chain(*plans, *audits):
         assert note.code
         assert note.code == note.code.lower()
         assert "--" not in note.text
