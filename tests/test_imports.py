@@ -39,7 +39,6 @@ MAY_IMPORT = {
     "laws": BOTTOM | {"shape"},
     "catalogue": BOTTOM | {"shape"},
     "planning": BOTTOM | {"shape", "laws", "catalogue"},
-    "auditing": BOTTOM | {"shape", "laws", "catalogue", "planning"},
 }
 
 

@@ -88,6 +88,7 @@ def load(verb: str | None) -> None:
     """Register the verb's module, or every module when its home is not known here (help, a typing error, the tour)."""
     if HOME.get(verb or "") == "planner":  # these answer at once: no threads for numpy, no garbage to collect
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        gc.disable()
+    else:
+        gc.enable()
     for module in (HOME[verb],) if verb in HOME else MODULES:
         import_module(f"deepwide.cli.{module}")

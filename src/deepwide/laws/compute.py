@@ -22,9 +22,18 @@ class ComputeLaw(NamedTuple):
     def optimum(self, train_flops: float) -> tuple[float, float]:
         """Parameters and tokens of least loss for C = 6·N·D."""
         a, b = self.alpha, self.beta
-        G = (a * self.A / (b * self.B)) ** (1 / (a + b))
-        N = G * (train_flops / 6) ** (b / (a + b))
+        N = self._scale * (train_flops / 6) ** (b / (a + b))
         return N, train_flops / (6 * N)
+
+    def flops_for(self, params: float) -> float:
+        """The training FLOPs at which this many parameters are the optimum."""
+        a, b = self.alpha, self.beta
+        return float(6 * (params / self._scale) ** ((a + b) / b))
+
+    @property
+    def _scale(self) -> float:
+        a, b = self.alpha, self.beta
+        return float((a * self.A / (b * self.B)) ** (1 / (a + b)))
 
 
 COMPUTE_LAWS: Mapping[str, ComputeLaw] = {

@@ -1,6 +1,7 @@
 """Rounding: divisible as asked, near the budget, and at the law's depth unless that costs too much."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.shape.params import count
-from deepwide.shape.rounding import FF_STRETCH, Rounded, round_shapes
-from deepwide.shape.shape import Shape
-from deepwide.shape.style import Style
+from deepwide.planning import Style
+from deepwide.planning.grid import Sizes
+from deepwide.planning.rounding import Rounded, round_shapes, search_widely
+from deepwide.shape import Shape
 
 
-def blocks(shape: Shape) -> int:
-    return count(shape).block
+def blocks(sizes: Sizes) -> Any:
+    return sizes.params.block
 
 
-def rounded(style: Style, size: float, depth: float, **how: bool) -> tuple[Rounded, Shape]:
+def rounded(style: Style, size: float, depth: float, **limits: bool) -> tuple[Rounded, Shape]:
     amounts, depths = np.array([size]), np.array([depth])
-    result = round_shapes(style, amounts, depths, style.width_for(depths, amounts, blocks), blocks, **how)
+    result = round_shapes(style, amounts, depths, style.width_for(depths, amounts, blocks), blocks, **limits)
     return result, style.shape(*(int(values[0]) for values in result))
 
 
@@ -46,7 +47,7 @@ def test_what_was_asked_for_divides(
     else:
         ratio = shape.ff_width / (8 / 3 * shape.width)
         slack = style.ff_multiple(shape.width) / shape.width
-        assert FF_STRETCH[0] - slack <= ratio <= FF_STRETCH[1] + slack
+        assert 0.8 - slack <= ratio <= 1.35 + slack  # Llama 3's is 1.31
 
 
 def test_the_optimal_depth_rounded_is_kept_where_the_budget_allows() -> None:
@@ -103,15 +104,16 @@ def test_another_depth_is_taken_only_where_it_saves_more_than_its_price() -> Non
     style, sizes = Style(family="gpt2", head_dim=64, width_multiple=512), np.logspace(8, 12, 800)
     depth = law_of_logs(sizes)
     width = style.width_for(depth, sizes, blocks)
-    free, kept = (round_shapes(style, sizes, depth, width, blocks, fixed_depth=fixed) for fixed in (False, True))
+    free, usual = (round_shapes(style, sizes, depth, width, blocks, fixed_depth=fixed) for fixed in (False, True))
 
     def miss(result: Rounded) -> np.ndarray:
         return np.abs(np.log(blocks(style.grid(result.depth, result.width, result.head_dim)) / sizes))
 
-    moved = free.depth != kept.depth
+    moved = free.depth != usual.depth
     assert 20 < moved.sum() < 780
-    price = 0.03 + 0.5 * np.abs(np.log(free.depth / kept.depth))
-    assert np.all((miss(kept) > miss(free) + price)[moved])
+    price = 0.03 + 0.5 * np.abs(np.log(free.depth / usual.depth))
+    worth = [m + 20 * np.maximum(0, m - 0.03) for m in (miss(usual), miss(free))]  # beyond 3% a miss is dear
+    assert np.all((worth[0] > worth[1] + price)[moved])
 
 
 def test_without_constraints_heads_have_their_ideal_width_and_divide_well() -> None:
@@ -123,3 +125,51 @@ def test_without_constraints_heads_have_their_ideal_width_and_divide_well() -> N
     heads = result.width // result.head_dim
     assert np.mean(heads % 4 == 0) > 0.7
     assert np.mean(heads[result.width > 8192] % 8 == 0) > 0.8
+
+
+def brute_force(size: float, tensor: int, stages: int, kv_heads: int, depths: range) -> float:
+    """The smallest miss of any llama with heads of 128 that divides as asked, by trying them one by one."""
+    least = math.inf
+    step = 128 * math.lcm(tensor, kv_heads)
+    for depth in depths:
+        if depth % stages:
+            continue
+        for width in range(step, 12_289, step):
+            unit = math.lcm(64, tensor)
+            attention = 2 * width * width + 2 * width * 128 * kv_heads
+            usual = round(8 / 3 * width / unit)
+            for units in range(math.ceil(0.8 * usual), math.floor(1.35 * usual) + 1):
+                total = depth * (attention + 3 * width * units * unit + 2 * width) + width
+                least = min(least, abs(total / size - 1))
+    return least
+
+
+@pytest.mark.parametrize(
+    ("size", "tensor", "stages", "kv_heads"),
+    [(3e9, 8, 4, 8), (1.3e9, 8, 16, 8), (3e9, 16, 8, 8), (0.7e9, 8, 30, 8), (2e9, 16, 24, 16), (5e8, 16, 24, 16)],
+)
+def test_the_wide_search_finds_what_trying_all_finds(size: float, tensor: int, stages: int, kv_heads: int) -> None:
+    """Newcomer's review, S1: "no shape is nearer" was printed where one was."""
+    style = Style(tensor_parallel=tensor, pipeline_stages=stages, kv_heads=kv_heads, head_dim=128)
+    usual = stages * max(1, round(45 / stages))
+    search = search_widely(style, size, usual, blocks)
+    assert search is not None
+    nearest = style.shape(*search.nearest)
+    assert blocks(nearest) == search.nearest_reached
+    depths = range(max(1, math.ceil(usual / 8)), 8 * usual + 1)
+    least = brute_force(size, tensor, stages, kv_heads, depths)
+    assert abs(blocks(nearest) / size - 1) == pytest.approx(least, abs=1e-3)
+
+
+def test_a_budget_is_missed_only_where_nothing_near_the_law_meets_it() -> None:
+    sizes = np.array([1e9, 3e9, 7e9, 13e9, 34e9, 70e9, 175e9, 400e9])
+    depth = law_of_logs(sizes)
+    for stages in (1, 4, 8, 24, 48, 64, 80, 120):
+        for tensor, kv_heads in ((1, None), (8, 8), (8, 4), (16, 8)):
+            style = Style(tensor_parallel=tensor, kv_heads=kv_heads, pipeline_stages=stages, head_dim=128)
+            result = round_shapes(style, sizes, depth, style.width_for(depth, sizes, blocks), blocks)
+            miss = np.abs(blocks(style.grid(*result)) / sizes - 1)
+            for row in np.flatnonzero(miss > 0.03):
+                usual = stages * max(1, round(depth[row] / stages))
+                near = range(math.ceil(usual / 1.8), math.floor(usual * 1.8) + 1)
+                assert brute_force(sizes[row], tensor, stages, kv_heads or 1, near) > 0.03, (stages, tensor, kv_heads)

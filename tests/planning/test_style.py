@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from deepwide.shape import FAMILIES, Shape, Style, flops, write_config
-from deepwide.shape.flops import causal_training_flops
-from deepwide.shape.params import count
+from deepwide.catalogue import find_model
+from deepwide.errors import DeepwideError
+from deepwide.planning import Style
+from deepwide.planning.grid import Sizes
+from deepwide.shape import FAMILIES, causal_training_flops, flops, write_config
 
-DENSE = [name for name in FAMILIES if name not in {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"}]
+DENSE = [name for name, family in FAMILIES.items() if not family.has_experts]
 HEAD_DIMS = st.sampled_from([8, 16, 32, 64, 128])
 
 
-def blocks(shape: Shape) -> Any:
-    return count(shape).block
+def blocks(sizes: Sizes) -> Any:
+    return sizes.params.block
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - set(DENSE)))
@@ -30,7 +32,7 @@ def test_families_with_experts_are_not_planned(family: str) -> None:
     ("fields", "complaint"),
     [
         ({"family": "lama"}, "no family 'lama': did you mean 'llama'"),
-        ({"family": "gpt2", "kv_heads": 2}, "gpt2 has one key/value head a head; leave kv_heads out"),
+        ({"family": "gpt2", "kv_heads": 2}, "gpt2 has one key/value head per head; leave kv_heads out"),
         ({"family": "bloom", "ff_ratio": 3.0}, "bloom has a feed-forward of 4 × width; leave ff_ratio out"),
         ({"family": "llama", "head_dim": 65}, "rotary positions need heads of even width, not 65"),
         ({"ff_ratio": 0.0}, "greater than 0"),
@@ -50,7 +52,7 @@ def test_what_a_family_cannot_have_is_refused(fields: dict[str, Any], complaint:
 def test_a_planned_shape_is_one_its_family_can_write(
     family: str, depth: int, heads: int, head_dim: int, groups: int, tied: bool
 ) -> None:
-    free = "kv_heads" not in FAMILIES[family].fused or family == "falcon"
+    free = FAMILIES[family].free_kv
     style = Style(family=family, kv_heads=heads if free else None, tied=tied, vocab=1000, context=512)
     width = heads * head_dim * (groups if free else 1)
     shape = style.shape(depth, width, head_dim, int(style.usual_ff_width(width)))
@@ -73,17 +75,17 @@ def test_a_planned_falcon_has_no_biases_as_no_falcon_has() -> None:
 def test_shapes_as_arrays_count_as_one_by_one(
     family: str, sizes: list[tuple[int, int, int]], context: int, kv_heads: int | None
 ) -> None:
-    kv_heads = None if "kv_heads" in FAMILIES[family].fused and family != "falcon" else kv_heads
+    kv_heads = kv_heads if FAMILIES[family].free_kv else None
     style = Style(family=family, context=context, kv_heads=kv_heads)
     depth, heads, head_dim = (np.array(column) for column in zip(*sizes, strict=True))
     heads = heads * (kv_heads or 1)
     grid = style.grid(depth, heads * head_dim, head_dim)
     rows = np.stack([depth, grid.width, head_dim, grid.ff_width], axis=1)
     shapes = [style.shape(*(int(x) for x in row)) for row in rows]
-    assert np.broadcast_to(count(grid).total, len(shapes)).tolist() == [shape.total_params for shape in shapes]
-    assert np.array(count(grid).block).tolist() == [shape.block_params for shape in shapes]
+    assert np.broadcast_to(grid.params.total, len(shapes)).tolist() == [shape.total_params for shape in shapes]
+    assert np.array(grid.params.block).tolist() == [shape.block_params for shape in shapes]
     per_token = [flops(shape, convention="causal").training_per_token for shape in shapes]
-    assert causal_training_flops(grid).tolist() == pytest.approx(per_token, rel=1e-12)
+    assert causal_training_flops(grid.as_shape).tolist() == pytest.approx(per_token, rel=1e-12)
 
 
 @given(st.sampled_from(DENSE), st.floats(1, 200), st.floats(5, 15))
@@ -125,3 +127,31 @@ def test_a_changed_copy_counts_by_its_own_fields() -> None:
     style = Style(vocab=1000)
     assert style.shape(1, 64, 64, 64).vocab == 1000
     assert style.model_copy(update={"vocab": 2000}).shape(1, 64, 64, 64).vocab == 2000
+
+
+def test_the_families_with_experts_are_the_four_that_have_them() -> None:
+    assert set(FAMILIES) - set(DENSE) == {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"}
+
+
+def test_a_plain_feed_forward_without_a_family_is_gpt2_s() -> None:
+    assert Style.of({"feed_forward": "plain"}).family == "gpt2"
+    assert Style.of({"feed_forward": "gated", "family": None}).family == "llama"
+    with pytest.raises(DeepwideError, match="the family gpt2 has a plain feed-forward, not a gated one"):
+        Style.of({"feed_forward": "gated", "family": "gpt2"})
+
+
+def test_units_are_read_where_people_write_them() -> None:
+    style = Style.of({"vocab": "128k", "context": "8Ki"})
+    assert (style.vocab, style.context) == (128_000, 8192)
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "gpt2", "falcon-7b", "gemma-2-9b", "mistral-7b"])
+def test_the_style_of_a_model_keeps_its_parts(name: str) -> None:
+    model = find_model(name).shape
+    style = Style.of_model(model)
+    width = 8 * model.head_dim * style.heads_share
+    shape = style.shape(7, width, model.head_dim, int(style.usual_ff_width(width)))
+    same = ("norm", "positions", "tied", "vocab", "qkv_bias", "ff", "head_dim", "block_norms")
+    assert [getattr(shape, field) for field in same] == [getattr(model, field) for field in same]
+    assert shape.kv_heads == (shape.heads if model.kv_heads == model.heads else model.kv_heads)
+    assert shape.ff_width / shape.width == pytest.approx(model.ff_width / model.width, rel=0.02)
