@@ -124,7 +124,7 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--count", "total"], "--column total_params="),
         (["--pair", "2"], "--pair 2,8"),
         (["--pair", "2,3"], "no curve was fitted for depth 3"),
-        (["--plot", "x.pdf"], "must end in"),
+        (["--plot", "x.gif"], "must end in"),
         (["--picture", "curve"], "did you mean 'curves'"),
         (["--kind", "ridge", "--picture", "curves"], "transition fit"),
         (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
