@@ -57,7 +57,7 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
     assert "Every cell was over already: nothing was run." in again.stdout
     states = ask("sweep", "status", "toys.toml")
     assert states["counts"] == {"done": 4, "failed": 4}
-    assert "told to fail" in call("sweep", "status", "toys.toml").stdout
+    assert "fails here on purpose" in call("sweep", "status", "toys.toml").stdout
     assert len(ask("sweep", "retry", "toys.toml", "--failed")["reopened"]) == 4
     assert ask("sweep", "status", "toys.toml")["counts"] == {"done": 4, "interrupted": 4}
     resumed = call("sweep", "resume", "toys.toml", "--json")

@@ -85,7 +85,7 @@ def test_one_flipped_byte_anywhere_is_found(folder: RunFolder, caplog: pytest.Lo
             with caplog.at_level(logging.WARNING):
                 assert loaded(folder) == (2, 2.0), f"{path.name} byte {at}"
             assert "damaged and was skipped" in caplog.text
-            assert "goes on from the checkpoint before, step 2" in caplog.text
+            assert "resumes from the checkpoint before, step 2" in caplog.text
             flip(path, at)
             tried += 1
     assert loaded(folder) == (4, 4.0)

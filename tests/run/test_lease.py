@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepwide.run import LeaseHeld, LeaseLost, RunFolder, RunOver
+from deepwide.run import LeaseHeld, LeaseLost, RunFinished, RunFolder
 from deepwide.run.toy import NUMERICS, ToyConfig
 
 TENSORS = {"w": np.arange(6.0)}
@@ -110,11 +110,11 @@ def test_the_heartbeat_notices_a_take_over(folder: RunFolder) -> None:
 def test_a_run_that_is_over_cannot_be_leased_or_written(folder: RunFolder) -> None:
     with folder.lease("me") as lease:
         lease.finish("done", loss=1.0)
-        with pytest.raises(RunOver):
+        with pytest.raises(RunFinished):
             lease.append({"step": 1})
-        with pytest.raises(RunOver):
+        with pytest.raises(RunFinished):
             lease.finish("failed")
-    with pytest.raises(RunOver, match="over already"), folder.lease("second"):
+    with pytest.raises(RunFinished, match="finished already"), folder.lease("second"):
         pass
     assert folder.result() == {"status": "done", "loss": 1.0}
 
@@ -171,7 +171,7 @@ def test_a_process_frozen_inside_a_write_holds_others_off_and_says_so(folder: Ru
     code = f"""
 import os, signal
 from pathlib import Path
-from deepwide.run.lease import lock
+from deepwide.run.lock import lock
 with lock(Path({str(folder.path)!r})):
     print("in", flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)

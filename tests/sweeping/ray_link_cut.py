@@ -54,10 +54,10 @@ def main() -> None:
     """See the module."""
     os.environ.update(QUICK)
     import ray
-    from sweeping.toys import toys
 
     from deepwide.sweeping import Driver, Resources, cells_of, status_of
     from deepwide.sweeping.executors.ray import RayExecutor
+    from sweeping.toys import toys
 
     runs = Path(sys.argv[1])
     cells = cells_of(toys(run={"steps": 100, "checkpoint_every": 5, "seconds_per_step": 0.1}, grid={}, seeds=[0, 1]))

@@ -16,10 +16,10 @@ def main() -> None:
     """See the module."""
     import ray
     from ray.cluster_utils import Cluster
-    from sweeping.toys import toys
 
     from deepwide.sweeping import Driver, Resources, cells_of, status_of
     from deepwide.sweeping.executors.ray import RayExecutor
+    from sweeping.toys import toys
 
     runs = Path(sys.argv[1])
     spec = toys(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deepwide.run.lease import read_lease
+from deepwide.run import read_lease
 from deepwide.sweeping import Driver, Resources, Spec, cells_of, export, status_of, table
 from deepwide.sweeping.executors.local import LocalExecutor
 from sweeping.toys import deepwide, start, toys, write_toml
@@ -48,7 +48,7 @@ def test_a_cell_that_raises_has_failed_and_the_others_go_on(memory: Path) -> Non
     drive(spec, memory)
     assert states(spec, memory) == {"done": 1, "failed": 1}
     (failed,) = (s for s in (status_of(cell, memory) for cell in cells_of(spec)) if s.state == "failed")
-    assert failed.note == "RuntimeError: the toy was told to fail here"
+    assert failed.note == "RuntimeError: the toy fails here on purpose"
     logs = "".join(path.read_text() for path in memory.rglob("worker.log"))
     assert "Traceback" in logs
 

@@ -35,7 +35,8 @@ def test_a_grid_is_every_combination_once_in_the_order_of_the_file() -> None:
 
 
 def test_the_same_spec_gives_the_same_ids_in_another_process() -> None:
-    code = "from sweeping.toys import toys; from deepwide.sweeping import cells_of; print(*(c.id for c in cells_of(toys())))"
+    imports = "from sweeping.toys import toys; from deepwide.sweeping import cells_of"
+    code = f"{imports}; print(*(cell.id for cell in cells_of(toys())))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )

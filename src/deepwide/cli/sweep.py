@@ -217,10 +217,12 @@ def worker(
     with_parent: Annotated[bool, typer.Option("--with-parent", help="Stop when the parent process is gone.")] = False,
 ) -> None:
     """Run these folders, those that are free and not over; started by executors."""
-    from deepwide.run import me
+    from deepwide.run import owner_name
     from deepwide.sweeping.worker import work
 
-    code = work(folders, owner=owner or me(), seconds=lease, device=device, threads=threads, with_parent=with_parent)
+    code = work(
+        folders, owner=owner or owner_name(), seconds=lease, device=device, threads=threads, with_parent=with_parent
+    )
     raise typer.Exit(code)
 
 

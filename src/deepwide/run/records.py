@@ -62,7 +62,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         end += len(line) + 1
         where = f"line {number}"
-        remedy = f"put the file back from a copy, or cut it before line {number} and the run goes on from there"
+        remedy = f"put the file back from a copy, or cut it before line {number} and the run resumes from there"
         record = _parse(line, path, remedy, where)
         if not isinstance(record.get("step"), int):
             raise UnreadableRun(path, f"{where} has no step", remedy)
@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value

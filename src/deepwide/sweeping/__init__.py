@@ -4,8 +4,10 @@ from deepwide.sweeping.driver import Driver, Outcome
 from deepwide.sweeping.executors import Executor, Resources, executor_named
 from deepwide.sweeping.grid import Cell, cells_of
 from deepwide.sweeping.results import export, metrics, table
+from deepwide.sweeping.rows import run_rows
 from deepwide.sweeping.spec import Spec, make_spec, read_spec
 from deepwide.sweeping.status import CellStatus, status_of
+from deepwide.sweeping.trainers import trainer_of
 
 __all__ = [
     "Cell",
@@ -21,6 +23,8 @@ __all__ = [
     "make_spec",
     "metrics",
     "read_spec",
+    "run_rows",
     "status_of",
     "table",
+    "trainer_of",
 ]

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError
-from deepwide.run import LeaseHeld, RunFolder, RunOver, UnreadableRun, me
-from deepwide.run.lease import RESULT, read_lease, seconds_left
+from deepwide.run import LeaseHeld, RunFinished, RunFolder, UnreadableRun, has_result, owner_name, read_lease, remaining
 from deepwide.sweeping import worker
 from deepwide.sweeping.executors import LOG, Executor
 from deepwide.sweeping.grid import Cell
@@ -92,7 +91,7 @@ class Driver:
         Safe however wrong it is: such a worker's lease has run out or its cells are over, so it can write no more.
         """
         for job in list(self._jobs):
-            if all((path / RESULT).exists() for path in job.folders):
+            if all(has_result(path) for path in job.folders):
                 job.over_since = job.over_since or time.monotonic()
                 gone = time.monotonic() - job.over_since > FORGET_SECONDS
             else:
@@ -113,7 +112,7 @@ class Driver:
                 elif not self._is_settled(path):
                     folders.append(path)
             if folders:
-                owner = f"{me()}:{secrets.token_hex(3)}"
+                owner = f"{owner_name()}:{secrets.token_hex(3)}"
                 self._jobs.append(_Job(self.executor.start(folders, owner), owner, folders))
                 self.outcome.started += 1
 
@@ -132,7 +131,7 @@ class Driver:
 
     def _is_settled(self, path: Path, mine: str = "") -> bool:
         """Over, unreadable or somebody else's: nothing to start. A lease of our dead worker does not count."""
-        if (path / RESULT).exists():
+        if has_result(path):
             return True
         try:
             held = read_lease(path)
@@ -146,7 +145,7 @@ class Driver:
                 self.outcome.unreadable[path.name] = str(held.get("note", ""))
                 return True
             return False
-        if seconds_left(path, held, time.time()) > 0:
+        if remaining(path, held) > 0:
             self._elsewhere.add(path)
             return True
         return False
@@ -154,7 +153,7 @@ class Driver:
     def _has_run_out(self, path: Path, owner: str) -> bool:
         """Whether the owner's lease is past its time. One look: between two, a worker may end one cell and be well."""
         held = self._lease_of(path, owner)
-        return held is not None and seconds_left(path, held, time.time()) <= 0
+        return held is not None and remaining(path, held) <= 0
 
     def _holds(self, path: Path, owner: str) -> bool:
         return self._lease_of(path, owner) is not None
@@ -179,12 +178,12 @@ class Driver:
         """A cell that ends its worker every time must not hold up the others: it has failed, and says so."""
         try:
             folder = RunFolder.open(path)
-            with folder.lease(me(), seconds=10.0) as lease:
+            with folder.lease(owner_name(), seconds=10.0) as lease:
                 why = f"its worker ended without a word {MOST_CRASHES} times (out of memory?): see {path / LOG}"
                 lease.finish("failed", error=why)
         except LeaseHeld:
             self._elsewhere.add(path)
-        except RunOver:
+        except RunFinished:
             pass
         except DeepwideError as error:
             self.outcome.unreadable[path.name] = str(error)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deepwide.run.lease import read_lease
+from deepwide.run import read_lease
 from deepwide.sweeping.grid import Cell
 
 SHARE = 0.5

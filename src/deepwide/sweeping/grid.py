@@ -45,6 +45,7 @@ class Cell:
             self.config,
             data_fingerprint=self.identity["data_fingerprint"],
             numerics=self.identity["numerics"],
+            counts=self.cost._asdict(),
         )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
 from deepwide.files import write_bytes
-from deepwide.run.folder import RunFolder
-from deepwide.run.lease import METRICS
+from deepwide.run import RunFolder
+from deepwide.run.layout import METRICS
 from deepwide.sweeping.grid import Cell
 
 if TYPE_CHECKING:

@@ -2,15 +2,14 @@
 
 import json
 import os
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError
+from deepwide.run import RunFolder, remaining
 from deepwide.run.checkpoint import steps
-from deepwide.run.folder import RunFolder
-from deepwide.run.lease import CHECKPOINTS, METRICS, seconds_left
+from deepwide.run.layout import CHECKPOINTS, METRICS
 from deepwide.sweeping.grid import Cell
 
 OVER = ("done", "diverged", "oom", "failed")
@@ -72,7 +71,7 @@ def _status(folder: RunFolder, cell: Cell) -> CellStatus:
         state = "disk_full" if held["ended"] == "disk_full" else "interrupted"
     elif held is not None:
         # Without touching the file system its clock is not known; ours will do for a table.
-        state = "running" if seconds_left(folder.path, held, time.time()) > 0 else "lost"
+        state = "running" if remaining(folder.path, held) > 0 else "lost"
     return CellStatus(
         id=folder.id,
         name=cell.name,

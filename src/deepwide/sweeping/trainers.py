@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 from pydantic import ValidationError
 
 from deepwide.errors import DeepwideError, quoted
-from deepwide.run import Lease, RunFolder
+from deepwide.run import RunFolder, RunWriter
 from deepwide.settings import explain
 
 
@@ -57,7 +57,7 @@ class Trainer(Protocol):
         """What a resolved config will take."""
         ...
 
-    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
+    def train(self, folder: RunFolder, lease: RunWriter, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""
         ...
 
@@ -88,7 +88,7 @@ class ToyTrainer:
     def many_tokens(self, config: Mapping[str, Any]) -> int:  # noqa: ARG002
         return 10**6
 
-    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
+    def train(self, folder: RunFolder, lease: RunWriter, **how: Unpack[How]) -> None:
         from deepwide.run import toy
 
         toy.train(folder, lease, **how)

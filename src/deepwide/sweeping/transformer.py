@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from deepwide.run import Lease, RunFolder
-from deepwide.run.records import canonical
+from deepwide.run import RunFolder, RunWriter, canonical
 from deepwide.settings import LARGEST
 from deepwide.shape.flops import flops
 from deepwide.shape.memory import training_memory
@@ -71,7 +70,7 @@ class TransformerTrainer:
             train_bytes=memory.total,
         )
 
-    def train(self, folder: RunFolder, lease: Lease, **how: Unpack[How]) -> None:
+    def train(self, folder: RunFolder, lease: RunWriter, **how: Unpack[How]) -> None:
         """Run it, from its last checkpoint on."""
         from deepwide.training import train
 

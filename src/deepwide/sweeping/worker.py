@@ -11,8 +11,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
-from deepwide.run import LeaseHeld, LeaseLost, RunFolder, RunOver, UnreadableRun
-from deepwide.run.lease import FULL, SECONDS, Lease
+from deepwide.run import (
+    LEASE_SECONDS,
+    LeaseHeld,
+    LeaseLost,
+    RunFinished,
+    RunFolder,
+    RunWriter,
+    UnreadableRun,
+    is_disk_full,
+)
 from deepwide.signals import stop_on_signals
 from deepwide.sweeping.trainers import trainer_of
 
@@ -24,7 +32,7 @@ def work(
     folders: Sequence[Path],
     *,
     owner: str,
-    seconds: float = SECONDS,
+    seconds: float = LEASE_SECONDS,
     device: str = "auto",
     threads: int = 1,
     with_parent: bool = False,
@@ -51,7 +59,7 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
             except Exception as error:
                 _end(lease, error)
         return OVER if folder.result() is not None else STOPPED
-    except RunOver:
+    except RunFinished:
         return OVER
     except LeaseHeld as error:
         log.warning("%s", error)
@@ -63,16 +71,16 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
         log.error("%s", error)
         return UNREADABLE
     except OSError as error:
-        if error.errno not in FULL:
+        if not is_disk_full(error):
             raise
         log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
         return DISK_FULL
 
 
-def _end(lease: Lease, error: BaseException) -> None:
+def _end(lease: RunWriter, error: BaseException) -> None:
     """Turn an error of the trainer into the run's result, unless it is about the folder: that can be mended."""
-    full = isinstance(error, OSError) and error.errno in FULL
-    if full or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunOver):
+    full = is_disk_full(error)
+    if full or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunFinished):
         if isinstance(error, UnreadableRun):
             lease.leave("unreadable", str(error))
         raise error

@@ -7,14 +7,14 @@ from deepwide.training.config import RunConfig, override, resolve
 from deepwide.training.identity import NUMERICS, data_fingerprint
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.run import RunFolder, RunWriter
 
 __all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
 
 
 def train(
     folder: "RunFolder",
-    lease: "Lease | None",
+    lease: "RunWriter | None",
     *,
     device: str = "auto",
     threads: int | None = None,

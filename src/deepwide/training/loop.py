@@ -24,7 +24,7 @@ from deepwide.training.parallel import World, world
 from deepwide.training.schedule import rate
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.run import RunFolder, RunWriter
 
 Progress = Callable[[Mapping[str, Any]], None]
 HALVINGS = 5  # of the micro-batch, before a run is declared too large
@@ -171,7 +171,7 @@ class Run:
 
 def train(
     folder: "RunFolder",
-    lease: "Lease | None",
+    lease: "RunWriter | None",
     *,
     device: str = "auto",
     threads: int | None = None,
@@ -198,7 +198,7 @@ class _Writer:
     """What is written when: records, checkpoints and the result."""
 
     def __init__(
-        self, run: Run, folder: "RunFolder", lease: "Lease | None", progress: Progress | None, saved: int | None
+        self, run: Run, folder: "RunFolder", lease: "RunWriter | None", progress: Progress | None, saved: int | None
     ) -> None:
         self.run, self.lease, self.progress = run, lease, progress
         self.saved = saved or 0
