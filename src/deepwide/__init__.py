@@ -10,13 +10,16 @@ __version__ = "0.1.0"
 
 _HOME = {
     "DeepwideError": "deepwide.errors",
+    "Fit": "deepwide.fitting",
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
+    "Runs": "deepwide.fitting",
     "Shape": "deepwide.shape",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
     "find_law": "deepwide.laws",
     "find_model": "deepwide.catalogue",
+    "fit": "deepwide.fitting",
     "flops": "deepwide.shape",
     "inference_memory": "deepwide.shape",
     "plan": "deepwide.planning",

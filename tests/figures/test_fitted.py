@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.figures import save_chart
-from deepwide.figures.fitted import draw_fit, fitted_map, loss_curves, resample_plot, residual_plot
+from deepwide.figures import draw_fit, fitted_map, loss_curves, resample_plot, residual_plot, save_chart
 from deepwide.fitting import Fit, RidgeFit, TransitionFit, fit_ridge, fit_surface, fit_transition, simulate
 from deepwide.fitting.runs import Runs
 from deepwide.laws import TransitionLaw, transition_law
@@ -62,11 +61,11 @@ def layers(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 def opened(fit: TransitionFit, **limits: Any) -> TransitionFit:
     """The same fit whose first crossing is another."""
-    return fit.model_copy(update={"pairs": (fit.pairs[0]._replace(**limits), *fit.pairs[1:])})
+    return fit.model_copy(update={"crossings": (replace(fit.crossings[0], **limits), *fit.crossings[1:])})
 
 
 def test_a_crossing_lies_within_its_bar_and_an_open_side_runs_to_the_edge(transition: TransitionFit) -> None:
-    pair = transition.pairs[0]
+    pair = transition.crossings[0]
     for low in (None, float(SIZES[0]) / 10, pair.low):
         chart = spec(loss_curves(opened(transition, low=low)))
         left = layers(chart)[0]["encoding"]["x"]["scale"]["domain"][0]
@@ -195,7 +194,7 @@ def test_a_slope_that_was_assumed_leaves_one_parameter(runs: Runs, tmp_path: Pat
 
 
 def test_what_cannot_be_resampled_says_why(transition: TransitionFit, runs: Runs) -> None:
-    with pytest.raises(DeepwideError, match="fit with --bootstrap 1000"):
+    with pytest.raises(DeepwideError, match="fit with a bootstrap of 1000"):
         resample_plot(transition.model_copy(update={"resamples": ()}))
     none = fit_transition(runs.select(runs.depth <= 2), bootstrap=50)
     assert not none.names

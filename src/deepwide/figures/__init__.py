@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepwide.figures.curves import loss_curves as loss_curves
     from deepwide.figures.depth_width import Point as Point
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.fitted import draw_fit as draw_fit
-    from deepwide.figures.fitted import fitted_map as fitted_map
-    from deepwide.figures.fitted import loss_curves as loss_curves
-    from deepwide.figures.fitted import resample_plot as resample_plot
-    from deepwide.figures.fitted import residual_plot as residual_plot
+    from deepwide.figures.law_map import fitted_map as fitted_map
+    from deepwide.figures.resamples import resample_plot as resample_plot
+    from deepwide.figures.residuals import residual_plot as residual_plot
     from deepwide.figures.save import check_suffix as check_suffix
     from deepwide.figures.save import save_chart as save_chart
     from deepwide.figures.scaling import scaling_chart as scaling_chart
@@ -27,11 +27,11 @@ _HOME = {
     "check_suffix": "save",
     "depth_width_map": "depth_width",
     "draw_fit": "fitted",
-    "fitted_map": "fitted",
-    "loss_curves": "fitted",
+    "fitted_map": "law_map",
+    "loss_curves": "curves",
     "ranks_figure": "separation",
-    "resample_plot": "fitted",
-    "residual_plot": "fitted",
+    "resample_plot": "resamples",
+    "residual_plot": "residuals",
     "save_chart": "save",
     "scaling_chart": "scaling",
     "spectrum_figure": "separation",
