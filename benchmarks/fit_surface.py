@@ -18,16 +18,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy
-from deepwide.fitting.robust import Problem, forward, objective, psi
+from deepwide.fitting.huber import Problem, forward, objective, psi
 from scipy.optimize import minimize
 
 from deepwide.answers import Interval
 from deepwide.fitting import Runs, read_runs
-from deepwide.fitting.surface import COLUMNS, NAMES, SurfaceFit, fit_surface
+from deepwide.fitting.surface import NAMES, SIZES, SurfaceFit, fit_surface
 from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
 
 POINTS = "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"
@@ -55,13 +55,18 @@ def gemstones(data: Path, name: str, matrices: int = 0) -> Runs:
 
 def problem_of(runs: Runs, terms: str, delta: float = 1e-3) -> tuple[Problem, Any]:
     sizes = {"width": runs.width, "depth": runs.depth, "params": runs.total_params, "tokens": runs.tokens}
-    x = np.log(np.array([sizes[name] for name in COLUMNS[terms]]))
+    x = np.log(np.array([sizes[name] for name in SIZES[terms]]))
     centre = x.mean(axis=1, keepdims=True)
     return Problem(x - centre, np.log(runs.loss), np.asarray(runs.diverged), delta), centre[:, 0]
 
 
 def span(interval: Interval) -> list[float | None]:
     return [interval.value, interval.low, interval.high]
+
+
+def _tokens_per_param(law: ComputeLaw, compute: float) -> float:
+    params, tokens = law.optimum(compute)
+    return tokens / params
 
 
 def about(fit: SurfaceFit) -> dict[str, Any]:
@@ -71,7 +76,7 @@ def about(fit: SurfaceFit) -> dict[str, Any]:
         "bootstrap95": {n: [i.low, i.high] for n, i in fit.intervals("bootstrap").items()},
         "sandwich95": {n: [i.low, i.high] for n, i in fit.intervals().items()},
         "objective": fit.objective, "evaluations": fit.evaluations, "noise": fit.noise,
-        "warnings": fit.warnings, "notes": fit.notes,
+        "warnings": [str(w) for w in fit.warnings], "notes": [str(n) for n in fit.notes],
     }  # fmt: skip
 
 
@@ -91,7 +96,7 @@ def chinchilla(data: Path) -> dict[str, Any]:
         said[name] = {
             "objective": float((slope * (residual - slope / 2)).sum()),
             "mean_residual": float(residual.mean()), "median_residual": float(np.median(residual)),
-            "tokens_per_param": {f"{C:g}": (lambda n, d: d / n)(*law.optimum(C)) for C in (1e21, 5.76e23, 1e25)},
+            "tokens_per_param": {f"{C:g}": _tokens_per_param(law, C) for C in (1e21, 5.76e23, 1e25)},
         }  # fmt: skip
     best = {f"{C:g}": span(fits["240"].optimum(C).tokens_per_param) for C in (1e21, 5.76e23, 1e25)}
     return {
@@ -148,10 +153,7 @@ def gemstones_surface(data: Path) -> dict[str, Any]:
             "evaluations": fit.evaluations,
         }
     runs = gemstones(data, "hot_100b+")
-    by = {
-        unit: fit_surface(runs, terms="shape", delta=1e-4, unit=unit, bootstrap=300)  # type: ignore[arg-type]
-        for unit in ("cell", "shape")
-    }
+    by = {unit: fit_surface(runs, terms="shape", delta=1e-4, unit=unit, bootstrap=300) for unit in ("group", "shape")}
     trap = {}
     for matrices, words in enumerate(("total", "minus one embedding matrix", "minus both")):
         fit = fit_surface(
@@ -217,10 +219,10 @@ def multi_start(problem: Problem, centre: Any, starts: int, method: str) -> dict
     chosen = np.random.default_rng(0).permutation(len(grid))[:starts]
     began = time.perf_counter()
     with np.errstate(all="ignore"):
-        found = [minimize(value_and_gradient, grid[i], jac=True, method=method).fun for i in chosen]
+        values = [minimize(value_and_gradient, grid[i], jac=True, method=method).fun for i in chosen]  # type: ignore[call-overload]
     seconds = time.perf_counter() - began
     scale = len(grid) / len(chosen)
-    found = np.array([f if np.isfinite(f) else np.inf for f in found])
+    found = np.array([f if np.isfinite(f) else np.inf for f in values])
     return {
         "method": method, "starts": len(chosen), "grid": len(grid), "evaluations": 2 * calls, "seconds": seconds,
         "evaluations_for_the_grid": round(2 * calls * scale), "seconds_for_the_grid": seconds * scale,
@@ -288,7 +290,8 @@ def calibrate(surfaces: int, resamples: int) -> dict[str, Any]:
         "gaussian 0.5%": lambda random: lambda n: random.normal(0, 0.005, n),
         "heavy tails, t3 0.5%": lambda random: lambda n: 0.005 * random.standard_t(3, n),
     }
-    cases = [("tokens", tokens_world, noise) for noise in noises] + [("shape", shape_world, "gaussian 0.5%")]
+    cases: list[tuple[Literal["tokens", "shape"], Any, str]] = [("tokens", tokens_world, noise) for noise in noises]
+    cases.append(("shape", shape_world, "gaussian 0.5%"))
     for terms, world, noise in cases:
         held: dict[str, list[list[bool]]] = {name: [] for name in NAMES[terms]}
         off: dict[str, list[float]] = {name: [] for name in NAMES[terms]}
@@ -297,8 +300,8 @@ def calibrate(surfaces: int, resamples: int) -> dict[str, Any]:
             runs, truth = world(random, noises[noise](random))
             fit = fit_surface(runs, terms=terms, bootstrap=resamples, seed=i)
             for name, true in truth.items():
-                pair = [fit.interval(name, how) for how in ("bootstrap", "likelihood")]
-                held[name].append([p.low <= true <= p.high for p in pair])  # type: ignore[operator]
+                pair = [fit.interval(name, how) for how in ("bootstrap", "sandwich")]
+                held[name].append([p.low <= true <= p.high for p in pair])
                 column = [row[fit.names.index(name)] for row in fit.resamples]
                 off[name].append((fit[name] - true) / float(np.std(column)))
         out[f"{terms}, {noise}"] = {

@@ -25,7 +25,7 @@ def test_a_verdict_survives_json() -> None:
 
 def test_an_answer_cannot_be_changed_or_given_what_it_does_not_know() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        VERDICT.outcome = "within"
+        VERDICT.outcome = "within"  # type: ignore[misc]
     with pytest.raises(ValidationError, match="other"):
         Verdict(claim="c", outcome="o", rule="r", other=1)  # type: ignore[call-arg]
 

@@ -25,9 +25,12 @@ def test_the_verdict_follows_its_rule(depth: int, width: int) -> None:
     shape = Shape(depth=depth, width=64 * width)
     verdict = audit(shape)
     law = transition_law().depth(shape.block_params).at()
+    assert law.low is not None and law.high is not None  # noqa: PT018
     expected = "too deep" if depth > law.high else "too shallow" if depth < law.low else "within"
     assert verdict.verdict == expected
-    assert verdict.depth_over_law.low <= verdict.depth_over_law.value <= verdict.depth_over_law.high
+    ratio = verdict.depth_over_law
+    assert ratio.low is not None and ratio.high is not None  # noqa: PT018
+    assert ratio.low <= ratio.value <= ratio.high
 
 
 def test_deepening_a_shape_never_turns_the_verdict_shallow() -> None:

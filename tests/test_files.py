@@ -81,7 +81,12 @@ def test_the_content_is_on_disk_before_the_name_points_to_it(tmp_path: Path, mon
     steps: list[str] = []
     for step in ("fsync", "rename"):
         original = getattr(os, step)
-        monkeypatch.setattr(os, step, lambda *a, _s=step, _f=original: (steps.append(_s), _f(*a))[1])
+
+        def noting(*given: Any, name: str = step, function: Any = original) -> Any:
+            steps.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(os, step, noting)
     write_text(tmp_path / "law.json", "new")
     assert steps == ["fsync", "rename", "fsync"], "file, name, folder"
 

@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,13 @@ def rivals(sizes: list[int], rounds: int = 3) -> list[dict[str, Any]]:
         ranks: dict[str, int] = {}
         for _ in range(rounds):
             ways: dict[str, Callable[[], Any]] = {
-                "dgemm": lambda m=matrix: m @ m,
-                "ours": lambda copy=matrix.copy(): rank_in_place(copy, PRIME),
+                "dgemm": partial(np.matmul, matrix, matrix),
+                "ours": partial(rank_in_place, matrix.copy(), PRIME),
             }
             if theirs is not None:
                 ways["flint"] = theirs.rank
             if n <= 500:
-                ways["galois"] = lambda x=galois.GF(PRIME)(entries): np.linalg.matrix_rank(x)
+                ways["galois"] = partial(np.linalg.matrix_rank, galois.GF(PRIME)(entries))
             for name, work in ways.items():
                 seconds, value = timed(work)
                 best[name] = min(seconds, best.get(name, np.inf))
@@ -111,8 +112,8 @@ def whole(shapes: list[tuple[int, int]]) -> list[dict[str, Any]]:
     rows = []
     for depth, width in shapes:
         case = Case(depth, width)
-        ours, found = timed(lambda c=case: measure(c).rank)
-        theirs, again = timed(lambda c=case: naive(c)) if case.bound <= 400 else (None, found)
+        ours, found = timed(lambda: measure(case).rank)  # noqa: B023
+        theirs, again = timed(partial(naive, case)) if case.bound <= 400 else (None, found)
         assert found == again == case.bound, (found, again)
         svd, last = by_svd(case)
         rows.append(
@@ -139,7 +140,7 @@ def reach(shapes: list[tuple[int, int]]) -> list[dict[str, Any]]:
         case = Case(depth, width)
         need = estimate(case)
         cpu = time.process_time()
-        seconds, found = timed(lambda c=case: measure(c))
+        seconds, found = timed(partial(measure, case))
         rows.append(
             {
                 "depth": depth,

@@ -77,7 +77,7 @@ def hugging_face(shape: Shape, activation: str, compiled: bool = False) -> Step:
     """transformers' GPT-2, its attention by torch's fused kernel."""
     import transformers
 
-    config = transformers.GPT2Config(
+    config = transformers.GPT2Config(  # type: ignore[call-arg]
         vocab_size=shape.vocab, n_positions=shape.context, n_embd=shape.width, n_layer=shape.depth, n_head=shape.heads,
         activation_function=activation, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, attn_implementation="sdpa",
         bos_token_id=0, eos_token_id=0,

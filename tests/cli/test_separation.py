@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_a_range_prints_a_table_and_a_second_run_measures_nothing(
     measured = []
     from deepwide.cli import rank
 
-    honest = rank.measure
+    honest = rank.measure  # type: ignore[attr-defined]
     monkeypatch.setattr(rank, "measure", lambda case, *a, **k: measured.append(case) or honest(case, *a, **k))
     _, again, _ = run(*words)
     assert [(case.depth, case.width, case.heads) for case in measured] == [(3, 2, 1)]
@@ -203,7 +204,8 @@ def test_finished_blocks_are_used_and_those_of_something_else_are_not(
 
     monkeypatch.setattr(partial, "_SECONDS_BETWEEN", 0)
     path, part = tmp_path / "c.json", tmp_path / ".c.json.dgemm.part"
-    honest, ranked = measurement.rank_in_place, []
+    honest = measurement.rank_in_place  # type: ignore[attr-defined]
+    ranked: list[Any] = []
 
     def interrupted(matrix: np.ndarray, *rest: object) -> int:
         if len(ranked) == 3:
@@ -270,7 +272,7 @@ def test_every_partition_takes_two_different_primes(run: Run, prime: int, second
 def _save_weights(path: Path, seed: int) -> None:
     draw = np.random.default_rng(seed)
     names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
-    np.savez(path, **{name: draw.normal(size=(2, 2)) for name in names})
+    np.savez(path, **{name: draw.normal(size=(2, 2)) for name in names})  # type: ignore[arg-type]
 
 
 def test_going_on_with_a_changed_weight_file_stops(run: Run, tmp_path: Path) -> None:
@@ -344,7 +346,7 @@ def test_other_networks(run: Run) -> None:
 def test_weights_from_a_file_need_no_shape(run: Run, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
-    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(3, 3)) for name in names})
+    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(3, 3)) for name in names})  # type: ignore[arg-type]
     code, out, _ = run("rank", "--weights", tmp_path / "w.npz", "--heads", 3)
     assert code == 0
     assert "separation rank 43" in out

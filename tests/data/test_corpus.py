@@ -202,7 +202,7 @@ def test_pooch_fetches_and_checks_a_public_set(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv("DEEPWIDE_NETWORK", "1")
         files = {address: checksum}
         entry = replace(REGISTRY["tinyshakespeare"], files=files)
-        monkeypatch.setattr(registry_module, "REGISTRY", REGISTRY | {"tinyshakespeare": entry})
+        monkeypatch.setattr(registry_module, "REGISTRY", {**REGISTRY, "tinyshakespeare": entry})
         try:
             with pytest.raises(DeepwideError, match="could not be fetched"):
                 list(documents(DataConfig(source="tinyshakespeare")))

@@ -290,7 +290,7 @@ def test_what_many_cannot_do_gets_a_sentence() -> None:
         ([1e9, 1e6], {"tensor_parallel": 64}, f"misses the budget by more than a factor {TOO_FAR}"),
     ):
         with pytest.raises(DeepwideError, match=complaint):
-            plan_many(budgets, **more)  # type: ignore[arg-type]
+            plan_many(budgets, **more)
 
 
 JUNK = st.none() | st.booleans() | st.integers(-5, 10**10) | st.floats() | st.text(max_size=4)

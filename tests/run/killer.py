@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ def main() -> None:
     report: dict[str, Any] = {"points": sorted(set(names)), "count": len(names), "tried": 0, "wrong": []}
     for number in range(first, len(names) + 1, stride):
         runs = home / f"killed-{number}"
-        died = in_a_process(lambda n=number, r=runs: run(r, config, str(n)))
-        resumed = in_a_process(lambda r=runs: run(r, config, ""))
+        died = in_a_process(partial(run, runs, config, str(number)))
+        resumed = in_a_process(partial(run, runs, config, ""))
         report["tried"] += 1
         what = f"{number} ({names[number - 1]})"
         if died != -signal.SIGKILL:

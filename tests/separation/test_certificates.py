@@ -144,11 +144,11 @@ def test_a_torn_file_gets_a_sentence(path: Path) -> None:
 def test_a_weight_file_that_changed_is_noticed(tmp_path: Path) -> None:
     names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
     draw = np.random.default_rng(0)
-    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})
+    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})  # type: ignore[arg-type]
     case = Case(2, 2, weights=str(tmp_path / "w.npz"))
     write(certificate(measure(case), None), tmp_path / "c.json")
     assert verify(tmp_path / "c.json").rank == 18
-    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})
+    np.savez(tmp_path / "w.npz", **{name: draw.normal(size=(2, 2)) for name in names})  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="not the file"):
         verify(tmp_path / "c.json")
 

@@ -47,7 +47,7 @@ def test_the_softmax_network_against_torch(tmp_path: Path) -> None:
     arrays["readout"] = draw.normal(size=8)
     x = draw.normal(size=(5, 6, 8))
     path = tmp_path / "w.npz"
-    np.savez(path, **arrays)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
     for causal in (False, True):
         ours = softmax_transformer(depth, width, heads, causal=causal, weights=path)(x)
         t = {name: torch.tensor(array) for name, array in arrays.items()}
@@ -65,7 +65,7 @@ def test_the_softmax_network_against_torch(tmp_path: Path) -> None:
 
 
 def test_weights_that_lack_an_array_get_a_sentence(tmp_path: Path) -> None:
-    np.savez(tmp_path / "w.npz", **{"0.query": np.eye(4)})
+    np.savez(tmp_path / "w.npz", **{"0.query": np.eye(4)})  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match=r"no array '0\.key'"):
         softmax_transformer(1, 4, 1, weights=tmp_path / "w.npz")
 

@@ -127,7 +127,7 @@ def test_scaling_a_position_in_the_sums_is_scaling_it_by_a_root() -> None:
 
 def save(path: Path, arrays: dict[str, np.ndarray]) -> Path:
     if path.suffix == ".npz":
-        np.savez(path, **arrays)
+        np.savez(path, **arrays)  # type: ignore[arg-type]
     else:
         from safetensors.numpy import save_file
 

@@ -61,7 +61,7 @@ def test_as_many_heads_as_width_have_no_lower_bound() -> None:
 
 def test_the_papers_example_and_the_form_it_comes_from() -> None:
     """d = 1000, H = 16, L = 6: the paper says 2·10^17 at depth 2 and 2·10^5 at depth 3."""
-    by_form = {shallow: {m.form: float(m.width) for m in match(6, 1000, 16, shallow)} for shallow in (2, 3)}
+    by_form = {shallow: {m.form: float(m.width or 0) for m in match(6, 1000, 16, shallow)} for shallow in (2, 3)}
     assert by_form[2] == pytest.approx({"simplified": 7.34e15, "power": 1.55e17, "multiset": 1.0e25}, rel=5e-3)
     assert by_form[3] == pytest.approx({"simplified": 7.61e4, "power": 1.95e5, "multiset": 4.925e7}, rel=5e-3)
     assert f"{by_form[2]['power']:.0e}" == "2e+17"

@@ -55,7 +55,10 @@ def shapes(draw: st.DrawFn, family: str) -> Shape:
             moe |= {"dense_layers": tuple(range(draw(st.integers(0, depth))))}
         fields["experts"] = moe
     if family.startswith("deepseek"):
-        latent = {"kv_rank": draw(st.integers(2, 20)), "query_rank": draw(st.none() | st.integers(2, 20))}
+        latent: dict[str, Any] = {
+            "kv_rank": draw(st.integers(2, 20)),
+            "query_rank": draw(st.none() | st.integers(2, 20)),
+        }
         latent |= {"rope_dim": 2 * half, "nope_dim": draw(st.integers(2, 16)), "value_dim": draw(st.integers(2, 16))}
         fields |= {"latent": latent, "head_dim": latent["rope_dim"] + latent["nope_dim"]}
         fields |= {"qkv_bias": bias, "out_bias": bias}

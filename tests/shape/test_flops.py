@@ -177,7 +177,7 @@ def mixtures(draw: st.DrawFn, family: str) -> Shape:
     experts = draw(st.integers(2, 6))
     fields = FAMILIES[family].fixed | {"depth": depth, "width": width, "heads": 4, "head_dim": 8, "ff_width": f}
     fields |= {"vocab": 50, "context": draw(st.integers(2, 12)), "tied": draw(st.booleans())}
-    moe = {"experts": experts, "active": draw(st.integers(1, experts)), "width": f}
+    moe: dict[str, Any] = {"experts": experts, "active": draw(st.integers(1, experts)), "width": f}
     if family == "qwen3_moe":
         moe |= {"width": draw(st.integers(3, 20))}
         moe |= {"dense_layers": tuple(sorted(draw(st.sets(st.integers(0, depth - 1)))))}

@@ -233,7 +233,7 @@ def test_recomputing_keeps_each_layers_input_and_one_layer() -> None:
 
 def test_dense_layers_of_a_mixture_are_counted_as_dense() -> None:
     moe = {"experts": 8, "active": 2, "width": 16}
-    mixed = Shape(depth=5, width=64, heads=4, experts=moe | {"dense_layers": (0, 1)})
+    mixed = Shape(depth=5, width=64, heads=4, experts=moe | {"dense_layers": (0, 1)})  # type: ignore[arg-type]
     dense, routed = mixed.but(experts=None), mixed.but(experts=moe)
     a, m = (layer_bytes(shape, 1, 8) for shape in (dense, routed))
     ends = 2 * 8 * 2 * 64
@@ -338,7 +338,7 @@ def test_llama_3s_cache_is_128_kib_a_token() -> None:
 def test_deepseeks_cache_is_the_latent_and_the_rotary_key() -> None:
     """DeepSeek-V2's paper: 512 + 64 numbers per token and layer."""
     latent = {"kv_rank": 512, "query_rank": 1536, "rope_dim": 64, "nope_dim": 128, "value_dim": 128}
-    shape = Shape(depth=60, width=5120, heads=128, head_dim=192, latent=latent)
+    shape = Shape(depth=60, width=5120, heads=128, head_dim=192, latent=latent)  # type: ignore[arg-type]
     assert inference_memory(shape).cache_bytes_per_token == 2 * 60 * 576
 
 

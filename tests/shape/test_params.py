@@ -213,7 +213,7 @@ def test_active_is_total_less_the_experts_a_token_is_not_sent_to(shape: Shape) -
 @given(st.integers(1, 100), st.integers(1, 5000))
 def test_the_laws_block_is_twelve_depth_width_squared(depth: int, width: int) -> None:
     """What Levine et al. call N, exactly, when norms and biases are left out."""
-    bare = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
+    bare: dict[str, Any] = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
     assert Shape(depth=depth, width=width, **bare).block_params == 12 * depth * width**2
 
 

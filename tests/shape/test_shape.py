@@ -47,7 +47,7 @@ def test_head_width_is_not_assumed_to_be_width_over_heads() -> None:
 
 
 def test_a_field_given_as_none_is_a_field_left_out() -> None:
-    assert Shape(depth=1, width=64, heads=None, ff_width=None) == Shape(depth=1, width=64)
+    assert Shape.of(depth=1, width=64, heads=None, ff_width=None) == Shape(depth=1, width=64)
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,10 @@ def test_shapes_as_arrays_count_as_one_by_one(
     depth, heads, head_dim = (np.array(column) for column in zip(*sizes, strict=True))
     heads = heads * (kv_heads or 1)
     grid = style.grid(depth, heads * head_dim, head_dim)
-    shapes = [
-        style.shape(*(int(x) for x in row)) for row in zip(depth, grid.width, head_dim, grid.ff_width, strict=True)
-    ]
+    rows = np.stack([depth, grid.width, head_dim, grid.ff_width], axis=1)
+    shapes = [style.shape(*(int(x) for x in row)) for row in rows]
     assert np.broadcast_to(count(grid).total, len(shapes)).tolist() == [shape.total_params for shape in shapes]
-    assert count(grid).block.tolist() == [shape.block_params for shape in shapes]
+    assert np.array(count(grid).block).tolist() == [shape.block_params for shape in shapes]
     per_token = [flops(shape, convention="causal").training_per_token for shape in shapes]
     assert causal_training_flops(grid).tolist() == pytest.approx(per_token, rel=1e-12)
 

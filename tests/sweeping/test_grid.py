@@ -35,8 +35,10 @@ def test_a_grid_is_every_combination_once_in_the_order_of_the_file() -> None:
 
 
 def test_the_same_spec_gives_the_same_ids_in_another_process() -> None:
-    imports = "from sweeping.toys import toys; from deepwide.sweeping import cells_of"
-    code = f"{imports}; print(*(cell.id for cell in cells_of(toys())))"
+    code = (
+        "from sweeping.toys import toys; from deepwide.sweeping import cells_of\n"
+        "print(*(c.id for c in cells_of(toys())))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
@@ -83,7 +85,12 @@ def test_the_width_is_the_nearest_of_all_multiples(counting: str, multiple: int)
     for size in (30_000, 123_456, 10**6, 87_654_321, 10**9):
         for depth in (1, 2, 3, 7, 24):
             # Strictly within it whatever the multiple: the tolerance is not what is tried here.
-            table = {"params": [size], "depths": [depth], "width_multiple": multiple, "counting": counting}
+            table: dict[str, Any] = {
+                "params": [size],
+                "depths": [depth],
+                "width_multiple": multiple,
+                "counting": counting,
+            }
             iso = Iso(**table, tolerance=0.999)
 
             def miss(width: int, depth: int = depth, size: int = size) -> float:

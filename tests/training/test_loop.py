@@ -151,7 +151,7 @@ def test_a_run_that_fits_nowhere_ends_oom(make_run: MakeRun, monkeypatch: pytest
 def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_for_it(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, rank: int
 ) -> None:
-    class OneOfTwo(loop_module.World):
+    class OneOfTwo(loop_module.World):  # type: ignore[name-defined,misc]
         size = 2
 
     OneOfTwo.rank = rank
@@ -170,7 +170,7 @@ def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_fo
 
 def test_paired_runs_of_other_shapes_see_the_same_data(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Tensor] = []
-    original = loop_module.training_batch
+    original = loop_module.training_batch  # type: ignore[attr-defined]
     monkeypatch.setattr(loop_module, "training_batch", lambda *a: seen.append(original(*a)) or seen[-1])
     finish(make_run(model={"depth": 1, "width": 8}, steps=3))
     finish(make_run(model={"depth": 3, "width": 24}, steps=3))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fitting.runs import Runs
 from deepwide.laws import TransitionLaw
@@ -19,7 +20,7 @@ def simulate(
     law: TransitionLaw,
     *,
     depths: Sequence[int],
-    sizes: Sequence[float],
+    sizes: Sequence[float] | Floats,
     seeds: int = 2,
     curvature: float = 0.02,
     noise: float | Mapping[int, float] = 0.004,

@@ -2,12 +2,14 @@
 
 from typing import Any, Literal, Self, TypeGuard
 
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from deepwide.errors import DeepwideError
 from deepwide.settings import LARGEST, Natural, Part, Positive, explain
 
 Layers = tuple[Natural, ...]
+# Tells type checkers that the field may be left out; `Shape._fill_in` always gives it a value.
+_FILLED_IN: Any = Field(default=None)
 
 
 class Experts(Part):
@@ -48,11 +50,11 @@ class Shape(Part):
 
     depth: Positive
     width: Positive
-    heads: Positive
-    kv_heads: Positive
-    head_dim: Positive
+    heads: Positive = _FILLED_IN
+    kv_heads: Positive = _FILLED_IN
+    head_dim: Positive = _FILLED_IN
     ff: Literal["plain", "gated"] = "plain"
-    ff_width: Natural  # 0: no feed-forward
+    ff_width: Natural = _FILLED_IN  # 0: no feed-forward
     vocab: Positive = 50257
     context: Positive = 2048
     tied: bool = True
