@@ -22,11 +22,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy
-from deepwide.fitting.huber import Problem, forward, objective, psi
 from scipy.optimize import minimize
 
 from deepwide.answers import Interval
 from deepwide.fitting import Runs, read_runs
+from deepwide.fitting.huber import Problem, forward, objective, psi
 from deepwide.fitting.surface import NAMES, SIZES, SurfaceFit, fit_surface
 from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
 

@@ -52,8 +52,8 @@ def test_a_crossings_limits_are_where_equal_curves_are_just_refused(fitted: Tran
 
 def test_a_gap_that_closes_at_one_end_is_undecided() -> None:
     """From about their crossing on the deeper wins, first within the noise and then surely: one regime is not shown."""
-    crossing = 12 * math.sqrt(8) * float(LAW.width(math.sqrt(8))[0]) ** 2
-    runs = sweep(depths=(2, 4), sizes=list(crossing * np.geomspace(1.1, 40, 6)))
+    there = 12 * math.sqrt(8) * float(LAW.width(math.sqrt(8))[0]) ** 2
+    runs = sweep(depths=(2, 4), sizes=list(there * np.geomspace(1.1, 40, 6)))
     (crossing,) = fit_transition(runs, bootstrap=0).crossings
     assert crossing.regimes == "undecided"
 
@@ -111,4 +111,4 @@ def test_scaling_every_loss_moves_no_crossing() -> None:
     runs = sweep()
     scaled = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=3 * runs.loss, seed=runs.seed)
     first, second = (fit_transition(each, bootstrap=0) for each in (runs, scaled))
-    np.testing.assert_allclose([p.size for p in first.crossings], [p.size for p in second.crossings])
+    assert [p.size for p in first.crossings] == pytest.approx([p.size for p in second.crossings])

@@ -1,5 +1,8 @@
 """The least Huber loss of a sum of power laws."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 from deepwide.fitting import Runs, fit_surface
-from deepwide.fitting.huber import Problem, forward, objective, projected, sandwich
+from deepwide.fitting.huber import Problem, forward, objective, projected, psi, sandwich
 from deepwide.fitting.huber import minimise as polish
 from deepwide.fitting.resampling import draws_of, units_of
-from fitting.builders import TRUTH, chinchilla_like, huber_of_ln
+from fitting.builders import TRUTH, chinchilla_like, codes, huber_of_ln
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-1])
@@ -91,3 +94,26 @@ def test_copies_of_a_run_in_one_unit_are_no_news() -> None:
     doubled = runs.select(np.repeat(np.arange(len(runs)), 2))
     one, two = (sandwich_of(r) for r in (runs, doubled))
     assert two == pytest.approx(one, rel=1e-6)
+
+
+def test_the_objective_and_its_slope_are_statsmodels_huber_norm() -> None:
+    book = json.loads((Path(__file__).parent / "references/references.json").read_text())["huber"]
+    residual = np.array(book["residual"])
+    nobody = np.zeros(len(residual), dtype=bool)
+    # A surface of floor 1 and no terms: ln loss − f is the residual.
+    problem = Problem(np.zeros((0, len(residual))), residual, nobody, book["delta"])
+    total = objective(problem, np.zeros((1, 1)), np.ones((1, len(residual))))
+    assert total[0] == pytest.approx(sum(book["rho"]))
+    assert psi(problem, residual, book["delta"])[0] == pytest.approx(np.array(book["psi"]))
+
+
+def test_two_losses_per_run_give_no_standard_errors_and_a_warning() -> None:
+    """No residual lies near zero then; the errors were exactly 0, without a word."""
+    runs = chinchilla_like(0.0)
+    doubled = runs.select(np.tile(np.arange(len(runs)), 2))
+    loss = doubled.loss * np.exp(np.repeat([0.02, -0.02], len(runs)))
+    fit = fit_surface(replace(doubled, loss=loss, seed=np.repeat([0, 1], len(runs))), bootstrap=0)
+    assert "errors-unknown" in codes(fit.warnings)
+    assert {interval.low for interval in fit.intervals().values()} == {None}
+    assert " 0  " not in fit.summary()
+    assert "errors-unknown" not in codes(fit_surface(chinchilla_like(0.01), bootstrap=0).warnings)

@@ -24,6 +24,6 @@ def test_a_file_that_is_no_fit_gets_a_sentence(tmp_path: Path, text: str) -> Non
 def test_settings_that_make_no_sense_get_a_sentence(fitted: TransitionFit) -> None:
     for settings in ({"bootstrap": -1}, {"slope": 0.0}, {"slope": -1.0}):
         with pytest.raises(DeepwideError):
-            fit_transition(sweep(), **settings)  # type: ignore[arg-type]
+            fit_transition(sweep(), **settings)
     with pytest.raises(DeepwideError, match="by likelihood or bootstrap"):
         fitted.interval("b", "boot")  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """The line through crossings."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,8 @@ def test_the_lines_freedom_is_that_of_the_depths_it_hangs_on() -> None:
     runs = sweep(noise=UNEVEN, seeds=1)
     small = simulate(LAW, depths=(16,), sizes=SIZES[4:8], noise=0.03, seeds=1)
     names = ("depth", "width", "block_params", "loss")
-    both = Runs.of(**{name: np.concatenate([getattr(runs, name), getattr(small, name)]) for name in names})
+    columns: dict[str, Any] = {name: np.concatenate([getattr(runs, name), getattr(small, name)]) for name in names}
+    both = Runs.of(**columns)
     fit = fit_transition(both, bootstrap=0, noise="depth")
     assert min(fit.curves.dofs) < 2
     used = {depth for i in fit.used for depth in (fit.crossings[i].shallow, fit.crossings[i].deep)}

@@ -1,5 +1,9 @@
 """Least squares with paired seeds and losses that are only known from below."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -150,8 +154,8 @@ def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
     design, y, groups = uneven()
     made = regress(design, y, np.arange(2 * N), np.tile(NOBODY, 2), strata=groups)
     assert made.unequal < 1e-10
-    draw = np.random.default_rng(2).normal(size=(2, N)) * [[1.0], [1.3]]
-    means = np.kron(np.eye(2), np.ones((N, 1)))
+    draw = np.random.default_rng(2).normal(size=(2, N)) * np.array([[1.0], [1.3]])
+    means: np.ndarray = np.kron(np.eye(2), np.ones((N, 1)))
     made = regress(means, draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), strata=groups)
     assert made.unequal == pytest.approx(stats.bartlett(*draw).pvalue)
     assert regress(X, line(), np.arange(N), NOBODY).unequal == 1.0
@@ -159,3 +163,65 @@ def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
         design, design @ np.ones(4) + 1e-11 * (y - 1), np.arange(2 * N), np.tile(NOBODY, 2), strata=groups
     )
     assert rounding.unequal == 1.0
+
+
+REFERENCES = json.loads((Path(__file__).parent / "references/references.json").read_text())
+
+
+def reference(name: str) -> dict[str, np.ndarray]:
+    return {key: np.array(value) for key, value in REFERENCES[name].items()}
+
+
+def test_statsmodels_ols_gives_the_same_estimate_errors_and_leverage() -> None:
+    book = reference("ols")
+    made = regress(book["X"], book["y"], np.arange(len(book["y"])), np.zeros(len(book["y"]), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-9)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-9)
+    np.testing.assert_allclose(made.leverage, book["leverage"], rtol=1e-9)
+    assert (made.dof, made.noise) == pytest.approx((float(book["dof"]), float(book["noise"])))
+
+
+def test_leaving_a_run_out_gives_statsmodels_estimate_without_it() -> None:
+    book = reference("ols")
+    for row, expected in zip((0, 9), book["without rows 0 and 9"], strict=True):
+        others = np.arange(len(book["y"])) != row
+        made = regress(book["X"][others], book["y"][others], np.arange(others.sum()), np.zeros(others.sum(), dtype=bool))
+        np.testing.assert_allclose(made.theta, expected, rtol=1e-8)
+
+
+def test_wild_resamples_spread_as_statsmodels_hc2_errors() -> None:
+    book = reference("ols")
+    made = regress(book["X"], book["y"], np.arange(len(book["y"])), np.zeros(len(book["y"]), dtype=bool))
+    spread = made.resample(20_000, seed=0).std(axis=0)
+    np.testing.assert_allclose(spread, np.sqrt(np.diag(book["HC2"])), rtol=0.03)
+
+
+def test_two_seeds_of_each_group_are_statsmodels_regression_on_means() -> None:
+    book = reference("group means")
+    groups = book["groups"].astype(int)
+    made = regress(book["X"], book["y"], groups, np.zeros(len(groups), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-8)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-8, atol=1e-15)
+    np.testing.assert_allclose(made.leverage[::2], book["leverage of a group"], rtol=1e-9)
+    assert made.dof == book["dof"]
+
+
+def test_resamples_of_whole_groups_spread_as_statsmodels_cluster_errors() -> None:
+    """With residuals scaled by their leverage, the wild bootstrap's spread is a little above the plain cluster's."""
+    book = reference("group means")
+    groups = book["groups"].astype(int)
+    made = regress(book["X"], book["y"], groups, np.zeros(len(groups), dtype=bool))
+    scaled = made.resample(20_000, seed=0).std(axis=0)
+    plain = np.sqrt(np.diag(book["cluster"]))
+    assert (scaled > plain).all()
+    unscaled = replace(made, y=made.fitted + made.residuals * np.sqrt(1 - made.leverage)).resample(20_000, 0).std(axis=0)
+    np.testing.assert_allclose(unscaled, plain, rtol=0.03)
+
+
+def test_weights_give_statsmodels_weighted_least_squares() -> None:
+    book = reference("weighted")
+    root = np.sqrt(book["weights"])
+    rows = np.arange(len(root))
+    made = regress(book["X"] * root[:, None], book["y"] * root, rows, np.zeros(len(root), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-8)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-8)

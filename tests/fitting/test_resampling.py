@@ -23,7 +23,7 @@ def test_resampling_checkpoints_with_their_shape_widens_the_intervals() -> None:
     runs = replace(runs, loss=runs.loss * shift)
     widths = []
     for unit in ("group", "shape"):
-        fit = fit_surface(runs, terms="shape", unit=unit, bootstrap=60)  # type: ignore[arg-type]
+        fit = fit_surface(runs, terms="shape", unit=unit, bootstrap=60)
         interval = fit.interval("depth_exponent", "bootstrap")
         widths.append(interval.high - interval.low)  # type: ignore[operator]
         assert fit.dof == (90 if unit == "group" else 30) - 9

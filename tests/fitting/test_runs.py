@@ -1,5 +1,7 @@
 """Runs as a table of columns."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,12 @@ from fitting.builders import codes
 def test_seeds_that_do_not_link_the_shapes_are_repeats() -> None:
     law = TransitionLaw(name="truth", a=3.2, b=0.25)
     runs = simulate(law, depths=(1, 2, 4), sizes=np.geomspace(1e4, 1e6, 6), seeds=2)
-    shapes = {"depth": runs.depth, "width": runs.width, "block_params": runs.block_params, "loss": runs.loss}
+    shapes: dict[str, Any] = {
+        "depth": runs.depth,
+        "width": runs.width,
+        "block_params": runs.block_params,
+        "loss": runs.loss,
+    }
     each_its_own = Runs.of(**shapes, seed=np.arange(len(runs)))
     each_depth_its_own = Runs.of(**shapes, seed=10 * runs.depth + runs.seed)
     without = fit_transition(Runs.of(**shapes), bootstrap=0)
@@ -26,7 +33,7 @@ def test_seeds_that_do_not_link_the_shapes_are_repeats() -> None:
 
 
 def test_tokens_that_are_partly_blank_are_refused_where_the_others_differ() -> None:
-    shapes = {"depth": [1, 2, 4], "width": [8, 8, 8], "loss": [2.0, 1.9, 1.8]}
+    shapes: dict[str, Any] = {"depth": [1, 2, 4], "width": [8, 8, 8], "loss": [2.0, 1.9, 1.8]}
     with pytest.raises(DeepwideError, match="1 runs have no tokens, and the others 2e"):
         Runs.of(**shapes, tokens=[np.nan, 2e6, 2.001e6])
     assert len(Runs.of(**shapes, tokens=[np.nan, 2e6, 2e6])) == 3

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_a_loss_in_other_units_scales_the_coefficients() -> None:
 def with_a_diverged_run(params: float, tokens: float, noise: float = 0.01) -> Runs:
     runs = chinchilla_like(noise)
     extra = {"total_params": params, "tokens": tokens, "loss": np.nan, "diverged": 1.0}
-    columns = {name: np.append(getattr(runs, name), value) for name, value in extra.items()}
+    columns: dict[str, Any] = {name: np.append(getattr(runs, name), value) for name, value in extra.items()}
     return Runs.of(**columns)
 
 

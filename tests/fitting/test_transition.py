@@ -1,6 +1,7 @@
 """The whole fit of a transition: line, law, verdict."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_intervals_of_simulated_sweeps_cover() -> None:
     fits = [fit for runs in sweeps if (fit := fit_transition(runs, bootstrap=100)).names]
     assert len(fits) >= 36, "nearly every sweep gives a line"
     for by in ("likelihood", "bootstrap"):
-        limits = [fit.interval("b", by) for fit in fits]  # type: ignore[arg-type]
+        limits = [fit.interval("b", by) for fit in fits]
         assert all(i.low is not None and i.high is not None for i in limits), "a missing limit is no hit"
         ends = np.array([(i.low, i.high) for i in limits], dtype=float)
         assert np.mean((ends[:, 0] <= LAW.b) & (ends[:, 1] >= LAW.b)) >= 0.86
@@ -144,7 +145,7 @@ def test_intervals_of_simulated_sweeps_cover() -> None:
 
 def test_crossings_in_total_parameters_give_no_law_in_blocks() -> None:
     runs = sweep()
-    columns = {"depth": runs.depth, "width": runs.width, "loss": runs.loss, "seed": runs.seed}
+    columns: dict[str, Any] = {"depth": runs.depth, "width": runs.width, "loss": runs.loss, "seed": runs.seed}
     fit = fit_transition(Runs.of(total_params=runs.block_params, **columns), counting="total", bootstrap=0)
     assert fit.names == ("a", "b")
     assert fit.law() is None

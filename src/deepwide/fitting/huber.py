@@ -146,10 +146,11 @@ def best_fit(problem: Problem) -> tuple[Solution, Solution]:
 
 
 class Sandwich(NamedTuple):
-    """A covariance, and how many residuals were too few to estimate it from; None where they were enough."""
+    """A covariance, and how many residuals it could be estimated from: with fewer than parameters it says nothing."""
 
     covariance: Floats
-    too_few: int | None
+    inside: int
+    enough: bool
 
 
 def sandwich(problem: Problem, theta: Floats, units: Integers) -> Sandwich:
@@ -157,8 +158,7 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Sandwich:
 
     A = Σ E[ψ′]·∇f ∇fᵀ. Few residuals fall inside a narrow corner, so E[ψ′] = P(|r| ≤ δ) is taken from a window of
     n^−⅓ of the residuals' spread where that is wider. Scaled by units / (units − parameters); a parameter at a bound
-    has no variance. Where too few residuals lie inside to determine A (two losses per run leave none near zero) the
-    window is widened until they do.
+    has no variance. Two losses per run leave no residual near zero: then A is not determined and there is no estimate.
     """
     f, _, G = (part[0] for part in forward(problem, theta[None]))
     residual = problem.log_loss - f
@@ -170,11 +170,6 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Sandwich:
     free = (theta > low) & (theta < high)
     respected = problem.censored & (residual < 0)
     inside = (np.abs(residual) <= window) & ~respected
-    too_few = None
-    while inside.sum() < free.sum() and inside.sum() < (~respected).sum():
-        too_few = int(inside.sum()) if too_few is None else too_few
-        window *= 1.2
-        inside = (np.abs(residual) <= window) & ~respected
     A = (G[free] * inside * problem.delta / window) @ G[free].T
     pulls = np.zeros((int(units.max()) + 1, int(free.sum())))
     np.add.at(pulls, units, (G[free] * slope).T)
@@ -182,7 +177,7 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Sandwich:
     out = np.zeros((len(theta), len(theta)))
     few = len(pulls) / max(1, len(pulls) - int(free.sum()))
     out[np.ix_(free, free)] = few * inverse @ (pulls.T @ pulls) @ inverse
-    return Sandwich(out, too_few)
+    return Sandwich(out, int(inside.sum()), bool(inside.sum() >= free.sum()))
 
 
 def minimise(

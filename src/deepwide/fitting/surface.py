@@ -235,7 +235,7 @@ def fit_surface(
     theta = best.theta[0]
     draws = draws_of(units, len(theta), bootstrap, seed)
     resampled = minimise(problem, np.tile(theta, (bootstrap, 1)), draws, tolerance=ENOUGH) if bootstrap else None
-    covariance, too_few = sandwich(problem, theta, units)
+    covariance, inside, known = sandwich(problem, theta, units)
 
     f, share, G = (part[0] for part in forward(problem, theta[None]))
     residual = log_loss - f
@@ -249,8 +249,8 @@ def fit_surface(
     ]
     if polished.objective.max() > polished.objective.min() * (1 + 1e-6) + NEGLIGIBLE * len(runs):
         warnings.append(note("several-minima"))
-    if too_few is not None:
-        warnings.append(note("errors-rough", inside=too_few))
+    if not known:
+        warnings.append(note("errors-unknown", inside=inside))
     elif not covariance.any():
         warnings.append(note("errors-zero"))
     notes = list(runs.notes)
@@ -273,7 +273,7 @@ def fit_surface(
         names=NAMES[terms],
         values=tuple(_reported(theta, centre, terms)[0].tolist()),
         covariance=as_tuples(T @ covariance @ T.T),
-        dof=max(0, int(units.max()) + 1 - len(theta)),
+        dof=max(0, int(units.max()) + 1 - len(theta)) if known else 0,
         resamples=() if resampled is None else as_tuples([_reported(t, centre, terms)[0] for t in resampled.theta]),
         residuals=residual_table(runs, counting, log_loss, f, residual, leverage),
         noise=math.sqrt(float((finished**2).sum()) / max(1, len(finished) - len(theta))),

@@ -182,9 +182,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"each shape has {rows:.0f} rows: if these are checkpoints of one run, the errors are too small; resample "
         "shapes (unit shape)"
     ),
-    "errors-rough": lambda inside: (
-        f"{inside or 'no'} residuals lie near zero, as when each run has two losses: the sandwich's standard errors "
-        "are rough; trust the bootstrap"
+    "errors-unknown": lambda inside: (
+        f"{inside or 'no'} residuals lie near zero, too few to estimate standard errors from: has each run two losses?"
     ),
     "errors-zero": lambda: "every run lies on the surface, so its standard errors are 0: is the loss computed?",
     "count-approximate": lambda percent: (
