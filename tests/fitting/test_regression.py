@@ -185,7 +185,9 @@ def test_leaving_a_run_out_gives_statsmodels_estimate_without_it() -> None:
     book = reference("ols")
     for row, expected in zip((0, 9), book["without rows 0 and 9"], strict=True):
         others = np.arange(len(book["y"])) != row
-        made = regress(book["X"][others], book["y"][others], np.arange(others.sum()), np.zeros(others.sum(), dtype=bool))
+        made = regress(
+            book["X"][others], book["y"][others], np.arange(others.sum()), np.zeros(others.sum(), dtype=bool)
+        )
         np.testing.assert_allclose(made.theta, expected, rtol=1e-8)
 
 
@@ -214,7 +216,9 @@ def test_resamples_of_whole_groups_spread_as_statsmodels_cluster_errors() -> Non
     scaled = made.resample(20_000, seed=0).std(axis=0)
     plain = np.sqrt(np.diag(book["cluster"]))
     assert (scaled > plain).all()
-    unscaled = replace(made, y=made.fitted + made.residuals * np.sqrt(1 - made.leverage)).resample(20_000, 0).std(axis=0)
+    unscaled = (
+        replace(made, y=made.fitted + made.residuals * np.sqrt(1 - made.leverage)).resample(20_000, 0).std(axis=0)
+    )
     np.testing.assert_allclose(unscaled, plain, rtol=0.03)
 
 

@@ -2,11 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from deepwide.errors import DeepwideError
 from deepwide.fitting import (
@@ -277,3 +279,45 @@ def test_as_many_parameters_as_shapes_show_nothing() -> None:
     assert fit.dof == 0
     assert "can be shown" in fit.headline()[0]
     assert " 0  " not in fit.summary()
+
+
+def test_a_prediction_has_the_interval_of_the_regression_line() -> None:
+    """Against the textbook's formula, from the design matrix written a second time."""
+    runs = small_sweep(noise=0.004, seeds=1)
+    fit = fit_ridge(runs, base="power", bootstrap=0)
+    s, x = np.log(runs.block_params / fit.centre), np.log(runs.depth)
+    X = np.column_stack([np.ones_like(s), s, s**2, x, x**2, s * x])
+    y = np.log(runs.loss)
+    theta = np.linalg.lstsq(X, y)[0]
+    variance = np.sum((y - X @ theta) ** 2) / (len(y) - 6)
+    at = X[5]
+    error = stats.t.ppf(0.975, len(y) - 6) * math.sqrt(variance * at @ np.linalg.inv(X.T @ X) @ at)
+    found = fit.predict(float(runs.depth[5]), float(runs.block_params[5]))
+    assert found.value == pytest.approx(math.exp(at @ theta))
+    assert (found.low, found.high) == pytest.approx((math.exp(at @ theta - error), math.exp(at @ theta + error)))
+    assert found.notes == ()
+
+
+def test_a_prediction_outside_the_runs_says_so() -> None:
+    fit = fit_ridge(small_sweep(), bootstrap=0)
+    assert codes(fit.predict(4, 1e12).notes) == ["outside-size"]
+    assert codes(fit.predict(400, 1e5).notes) == ["outside-depth"]
+    near, far = fit.predict(4, 1e6), fit.predict(4, 1e12)
+    assert math.log(far.high / far.low) > 5 * math.log(near.high / near.low)  # type: ignore[operator]
+
+
+def test_the_verdict_is_by_the_curvature() -> None:
+    bowl_seen = fit_ridge(small_sweep(), base=LAW, bootstrap=0).verdict()
+    assert bowl_seen.outcome == "seen"
+    assert bowl_seen.measured is not None
+    assert bowl_seen.measured.value == pytest.approx(0.02, rel=0.3)
+    flat = fit_ridge(small_sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=0).verdict()
+    assert flat.outcome == "undecided"
+    hill = fit_ridge(bowl(0.0, curvature=-0.01), bootstrap=0).verdict()
+    assert hill.outcome == "not seen"
+
+
+def test_fractional_depths_get_a_sentence() -> None:
+    runs = small_sweep()
+    with pytest.raises(DeepwideError, match="whole numbers of layers"):
+        fit_ridge(replace(runs, depth=runs.depth + 0.5), bootstrap=0)

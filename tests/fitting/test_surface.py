@@ -10,7 +10,8 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Runs, fit_surface, read_runs
 from deepwide.fitting.huber import Problem, objective
-from deepwide.laws import COMPUTE_LAWS, find_law, load_law, save_law
+from deepwide.laws import COMPUTE_LAWS, compute_law, find_law, load_law, save_law
+from deepwide.planning import plan
 from fitting.builders import (
     SHAPE_TRUTH,
     TRUTH,
@@ -236,3 +237,39 @@ def test_bad_input_gives_one_sentence() -> None:
             ask()
         assert str(caught.value).endswith(".")
         assert "\n" not in str(caught.value)
+
+
+def test_parameters_that_do_not_grow_with_depth_give_no_law_but_a_sentence() -> None:
+    """The count of matrices per layer was 0 then, which no law accepts: a traceback."""
+    runs = gemstones_like(0.003)
+    strange = replace(runs, total_params=runs.width * 1e5)
+    fit = fit_surface(strange, terms="shape", bootstrap=0)
+    assert fit.layer_matrices == 0
+    assert fit.law() is None
+    assert "count-unrelated" in codes(fit.warnings)
+    assert "no law for plan" in fit.summary()
+    with pytest.raises(DeepwideError, match="do not grow"):
+        fit.best_depth(1e9)
+
+
+def test_a_surface_in_tokens_is_a_compute_law_that_plans(tmp_path: Path) -> None:
+    fit = fit_surface(chinchilla_like(0.005), bootstrap=0)
+    path = fit.save_law(tmp_path / "compute.json")
+    law = compute_law(path)
+    assert law[1:] == fit.values
+    expected = fit.optimum(1e20)
+    assert law.optimum(1e20) == pytest.approx((expected.params.value, expected.tokens.value))
+    planned = plan("1e20", kind="flops", compute=str(path))
+    assert planned.shape.total_params == pytest.approx(expected.params.value, rel=0.2)
+
+
+def test_the_verdict_of_a_surface_needs_every_exponent_above_zero() -> None:
+    seen = fit_surface(chinchilla_like(0.002), bootstrap=50).verdict()
+    assert seen.outcome == "seen"
+    assert seen.measured is not None
+    assert seen.measured.low is not None
+    assert 0 < seen.measured.low < 0.34
+    N, D = (g.ravel() for g in np.meshgrid(np.geomspace(3e7, 3e9, 8), np.geomspace(1e9, 1e11, 6)))
+    noise = np.random.default_rng(0).normal(0, 1e-3, len(N))
+    flat = Runs.of(total_params=N, tokens=D, loss=(1.8 + 400 / N**0.34) * np.exp(noise))
+    assert fit_surface(flat, bootstrap=50).verdict().outcome == "undecided"

@@ -1,5 +1,6 @@
 """Tables of anybody's."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -99,3 +100,38 @@ def test_tables_as_spreadsheets_write_them(tmp_path: Path, separator: str, end: 
     runs = read_runs(path)
     assert list(runs.loss) == [2.0, 1.9]
     assert "runs-failed" not in codes(runs.notes), "blank lines are no runs"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("total_params", "N"), ("tokens", "D"), ("total_params", "parameter_count"), ("depth", "num_layers"),
+        ("block_params", "n_params_no_embed"),
+    ],
+)  # fmt: skip
+def test_names_that_published_tables_use_are_recognised(ours: str, theirs: str) -> None:
+    runs = read_runs([{theirs: 7.0, "loss": 2.0}, {theirs: 9.0, "loss": 1.9}])
+    assert getattr(runs, ours).tolist() == [7, 9]
+    assert noted("column-guessed", runs.notes) == {"column": ours, "name": theirs, "table": "the table"}
+
+
+@pytest.mark.parametrize("end", [".csv.gz", ".CSV.gz", ".jsonl.gz"])
+def test_a_packed_table_is_unpacked(tmp_path: Path, end: str) -> None:
+    text = "depth,width,loss\n1,8,2.0\n" if "csv" in end.lower() else '{"depth": 1, "width": 8, "loss": 2.0}\n'
+    path = tmp_path / f"t{end}"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert read_runs(path).loss.tolist() == [2.0]
+
+
+def test_a_table_that_unpacks_to_very_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepwide.fitting.tables.LARGEST_TABLE", 2**20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"depth,loss\n" + b"1,2.0\n" * 2**20))
+    with pytest.raises(DeepwideError, match="larger than 1 MiB"):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("table", [5, {"depth": [1]}, [1, 2], [[1, 2]], object()])
+def test_what_is_no_table_gets_a_sentence(table: object) -> None:
+    with pytest.raises(DeepwideError, match=r"runs must be a folder, a table"):
+        read_runs(table)

@@ -37,6 +37,7 @@ NAMES = {
 }
 
 
+NO_BLOCKS = 1e-6  # a share of the parameters this small is rounding
 CLAIM = "the loss is a floor plus a falling power of each size"
 RULE = (
     "seen if the 95% interval of every exponent lies above 0 (bootstrap, or the sandwich where there are no resamples) "
@@ -340,8 +341,8 @@ def _architecture(runs: Runs, counting: Counting) -> tuple[dict[str, Any], list[
     off = float(np.abs(design @ coefficients - 1).max())
     notes = [] if off < 0.02 else [note("count-approximate", percent=100 * off)]
     matrices = float(coefficients[0])
-    if matrices <= 0:
-        notes = [note("count-unrelated")]
+    if matrices * design[:, 0].max() < NO_BLOCKS:
+        matrices, notes = 0.0, [note("count-unrelated")]
     fields = {
         "layer_matrices": matrices,
         "embedding_rows": 0.0 if counting == "block" else float(coefficients[1]),

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-import statsmodels
-import statsmodels.api as sm
-from statsmodels.stats.sandwich_covariance import cov_cluster
+import statsmodels  # type: ignore[import-not-found]
+import statsmodels.api as sm  # type: ignore[import-not-found]
+from statsmodels.stats.sandwich_covariance import cov_cluster  # type: ignore[import-not-found]
 
 HERE = Path(__file__).parent
 
