@@ -156,3 +156,32 @@ def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_wr
     assert "no law to save" in made.stderr
     assert "Two regimes" in made.stdout
     assert not law.exists()
+
+
+def test_a_surface_in_tokens_gives_a_law_that_plan_can_load(tmp_path: Path) -> None:
+    path, law = tmp_path / "points.csv", tmp_path / "compute.json"
+    random = np.random.default_rng(0)
+    places = [(N, D) for N in np.geomspace(3e7, 3e9, 6) for D in np.geomspace(1e9, 1e11, 6)]
+    losses = [(1.8 + 400 / N**0.34 + 1500 / D**0.36) * np.exp(random.normal(0, 0.003)) for N, D in places]
+    lines = [f"{N},{D},{loss}" for (N, D), loss in zip(places, losses, strict=True)]
+    path.write_text("\n".join(["N,D,loss", *lines]) + "\n")
+    made = call("fit", str(path), "--kind", "surface", "--bootstrap", "0", "--law", str(law))
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines()[-1].endswith(f"--flops --compute {law}")
+    planned = json.loads(call("plan", "1e20", "--flops", "--compute", str(law), "--json").stdout)
+    assert planned["shape"]["depth"] > 1
+    assert "fitted on" in json.dumps(planned)
+
+
+def test_a_warning_names_the_option_that_answers_it(table: str) -> None:
+    made = call("fit", table, "--kind", "ridge", "--bootstrap", "0")
+    assert made.returncode == 0, made.stderr
+    assert "allow a drift" in made.stdout
+    assert "[--drift]" in made.stdout
+
+
+def test_a_ridge_is_drawn_as_a_map_by_default(table: str, tmp_path: Path) -> None:
+    out = tmp_path / "ridge.json"
+    made = call("fit", table, "--kind", "ridge", "--base", "power", "--bootstrap", "0", "--plot", str(out))
+    assert made.returncode == 0, made.stderr
+    assert "The fitted law on the map" in out.read_text()
