@@ -162,7 +162,7 @@ BAD = [
     ("plan", "1.3X"), ("plan",), ("plan", "1e99"), ("plan", "nan"), ("plan", "12"), ("plan", "--", "-5"),
     ("plan", "1.3B", "--law", "levin"), ("plan", "1.3B", "--law", "tay"), ("plan", "1.3B", "--law", "none.json"),
     ("plan", "1.3B", "--family", "lama"), ("plan", "1.3B", "--family", "mixtral"),
-    ("plan", "1.3B", "--plot", "x.pdf"), ("plan", "1.3B", "--depth", "3", "--width", "64"),
+    ("plan", "1.3B", "--plot", "x.gif"), ("plan", "1.3B", "--depth", "3", "--width", "64"),
     ("plan", "1.3B", "--width", "1001"), ("plan", "1.3B", "--depth", "0"), ("plan", "1.3B", "--width", "0"),
     ("plan", "1.3B", "--width", "-64"), ("plan", "1.3B", "--head-dim", "0"), ("plan", "1.3B", "--head-dim", "7"),
     ("plan", "1.3B", "--layer-us", "nan"), ("plan", "1.3B", "--compute", "gpt"),

@@ -78,8 +78,8 @@ def test_any_shapes_can_be_drawn(shapes: list[tuple[int, int]]) -> None:
 
 
 def test_a_format_nobody_can_draw_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.html"):
-        save_chart(None, tmp_path / "map.pdf")
+    with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.pdf, \.html"):
+        save_chart(None, tmp_path / "map.gif")
 
 
 def test_a_point_lies_on_the_side_of_the_curve_where_its_verdict_puts_it() -> None:

@@ -2,7 +2,7 @@
 
 from deepwide.laws.book import depth_law, find_law, load_law, published_laws, rival_laws, save_law, transition_law
 from deepwide.laws.bowl import Bowl
-from deepwide.laws.compute import COMPUTE_LAWS, ComputeLaw, compute_law
+from deepwide.laws.compute import COMPUTE_LAWS, ComputeLaw, compute_law, save_compute_law
 from deepwide.laws.cost import bowl_of, depth_cost, measured_optimum, outside_the_data, step_time_ratio
 from deepwide.laws.law import AdviceLaw, DepthCurve, DepthLaw, Law, Opinion
 from deepwide.laws.power import AspectLaw, PowerLaw
@@ -33,6 +33,7 @@ __all__ = [
     "outside_the_data",
     "published_laws",
     "rival_laws",
+    "save_compute_law",
     "save_law",
     "step_time_ratio",
     "transition_law",

@@ -17,9 +17,9 @@ from deepwide.arrays import Floats, Integers, Numbers
 CORNERS = (100.0, 10.0, 1.0)  # times δ
 EXPONENTS = (0.0, 4.0)
 LEAST_SHARE = 1e-6  # of the loss; a term below it at the centre of the data is taken for absent
-NOTHING = 1e-22  # a run's share of the objective when it is met to 1e-11
+NEGLIGIBLE = 1e-22  # a run's share of the objective when it is met to 1e-11
 PASS = 3  # evaluations that a pass with value, gradient and Hessian counts as
-BATCH_CELLS = 15_000  # runs × fits worked on at once: fits the cache
+BATCH = 15_000  # runs × fits worked on at once: fits the cache
 
 
 class Problem(NamedTuple):
@@ -69,9 +69,9 @@ def forward(problem: Problem, theta: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def psi(problem: Problem, residual: Floats, delta: float) -> tuple[Floats, Numbers]:
-    """Huber's ψ and ψ′; of a lower bound that is kept, 0."""
-    kept = problem.censored & (residual < 0)
-    return np.where(kept, 0.0, np.clip(residual, -delta, delta)), (np.abs(residual) <= delta) & ~kept
+    """Huber's ψ and ψ′; 0 for a lower bound that the prediction respects."""
+    respected = problem.censored & (residual < 0)
+    return np.where(respected, 0.0, np.clip(residual, -delta, delta)), (np.abs(residual) <= delta) & ~respected
 
 
 def objective(problem: Problem, theta: Floats, weights: Floats) -> Floats:
@@ -112,18 +112,18 @@ def projected(problem: Problem, exponents: Floats) -> tuple[Floats, Integers]:
     rows = ~problem.censored
     x, loss = problem.x[:, rows], np.exp(problem.log_loss[rows])
     corner = CORNERS[0] * problem.delta
-    made = []
+    thetas = []
     for p in exponents:
         basis = np.concatenate([np.ones((1, x.shape[1])), np.exp(-p[:, None] * x)]).T / loss[:, None]
         root = np.ones(len(loss))
         for _ in range(3):
             coefficients, _ = nnls(basis * root[:, None], root)
             root = np.sqrt(np.minimum(1, corner / np.maximum(np.abs(1 - basis @ coefficients), 1e-300)))
-        made.append(np.concatenate([np.log(np.maximum(coefficients, 1e-3 * loss.min())), p]))
-    return np.array(made), np.full(len(exponents), 4)
+        thetas.append(np.concatenate([np.log(np.maximum(coefficients, 1e-3 * loss.min())), p]))
+    return np.array(thetas), np.full(len(exponents), 4)
 
 
-def solve(problem: Problem) -> tuple[Solution, Solution]:
+def best_fit(problem: Problem) -> tuple[Solution, Solution]:
     """The best fit, as a batch of one with all that was spent on it, and the three that were polished.
 
     Exponents from a low-discrepancy sequence (Roberts 2018) with their coefficients projected; the best three are
@@ -145,12 +145,20 @@ def solve(problem: Problem) -> tuple[Solution, Solution]:
     return best, polished
 
 
-def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
+class Sandwich(NamedTuple):
+    """A covariance, and how many residuals it could be estimated from: with fewer than parameters it says nothing."""
+
+    covariance: Floats
+    inside: int
+    enough: bool
+
+
+def sandwich(problem: Problem, theta: Floats, units: Integers) -> Sandwich:
     """Covariance A⁻¹BA⁻¹ of an M-estimator, B summed within units (Huber 1967; Powell 1991 for A).
 
     A = Σ E[ψ′]·∇f ∇fᵀ. Few residuals fall inside a narrow corner, so E[ψ′] = P(|r| ≤ δ) is taken from a window of
     n^−⅓ of the residuals' spread where that is wider. Scaled by units / (units − parameters); a parameter at a bound
-    has no variance.
+    has no variance. Two losses per run leave no residual near zero: then A is not determined and there is no estimate.
     """
     f, _, G = (part[0] for part in forward(problem, theta[None]))
     residual = problem.log_loss - f
@@ -158,9 +166,10 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
     seen = residual[~problem.censored]
     spread = min(seen.std(), float(np.subtract(*np.percentile(seen, [75, 25]))) / 1.349)
     window = max(problem.delta, 1.06 * spread * len(seen) ** (-1 / 3))
-    inside = (np.abs(residual) <= window) & ~(problem.censored & (residual < 0))
     low, high = problem.bounds
     free = (theta > low) & (theta < high)
+    respected = problem.censored & (residual < 0)
+    inside = (np.abs(residual) <= window) & ~respected
     A = (G[free] * inside * problem.delta / window) @ G[free].T
     pulls = np.zeros((int(units.max()) + 1, int(free.sum())))
     np.add.at(pulls, units, (G[free] * slope).T)
@@ -168,19 +177,19 @@ def sandwich(problem: Problem, theta: Floats, units: Integers) -> Floats:
     out = np.zeros((len(theta), len(theta)))
     few = len(pulls) / max(1, len(pulls) - int(free.sum()))
     out[np.ix_(free, free)] = few * inverse @ (pulls.T @ pulls) @ inverse
-    return out
+    return Sandwich(out, int(inside.sum()), bool(inside.sum() >= free.sum()))
 
 
 def minimise(
     problem: Problem, theta: Floats, weights: Floats, *, tolerance: float = 1e-11, steps: int = 600
 ) -> Solution:
     """Damped Newton steps from each θ with its own weights (B, n), in batches, through shrinking corners."""
-    size = max(1, BATCH_CELLS // problem.x.shape[1])
+    size = max(1, BATCH // problem.x.shape[1])
     parts = [
         _minimise(problem, theta[i : i + size], weights[i : i + size], tolerance, steps)
         for i in range(0, len(theta), size)
     ]
-    return Solution(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    return Solution(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _minimise(problem: Problem, theta: Floats, weights: Floats, tolerance: float, steps: int) -> Solution:
@@ -219,7 +228,7 @@ def _newton(
         step = -(V @ (inverse * along)[..., None])[..., 0] / scale
         step /= np.maximum(1, np.abs(step).max(axis=1, keepdims=True))
         promised = 0.5 * (inverse * along**2).sum(axis=1)
-        done = 0.5 * (along**2 / np.maximum(np.abs(e), 1e-12)).sum(axis=1) <= tolerance * value + NOTHING
+        done = 0.5 * (along**2 / np.maximum(np.abs(e), 1e-12)).sum(axis=1) <= tolerance * value + NEGLIGIBLE
         converged[live[done]] = True
         go = ~done & (damping[live] < 1e9)
         live, step, value = live[go], step[go], value[go]
