@@ -222,7 +222,7 @@ def test_a_bowl_that_is_steeper_on_one_side_is_warned_of(skew: float) -> None:
 def test_what_the_fit_warned_of_reaches_the_plan() -> None:
     law = fit_ridge(sweep(), bootstrap=0).law()
     assert law is not None
-    assert any("use --drift" in note for note in plan("1M", law=law).notes)
+    assert any("use --drift" in note.text for note in plan("1M", law=law).notes)
 
 
 def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
