@@ -13,7 +13,8 @@ from deepwide.shape.memory import (
 )
 from deepwide.shape.params import Params
 from deepwide.shape.params import count as count_params
-from deepwide.shape.shape import Experts, LatentAttention, Shape
+from deepwide.shape.parts import Experts, Head, Kind, LatentAttention
+from deepwide.shape.shape import Shape
 
 __all__ = [
     "CONVENTIONS",
@@ -23,7 +24,9 @@ __all__ = [
     "Family",
     "FlopConvention",
     "Flops",
+    "Head",
     "InferenceMemory",
+    "Kind",
     "LatentAttention",
     "Params",
     "Reading",
