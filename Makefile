@@ -16,7 +16,7 @@ test: $(VENV)/.dev  ## every test
 	$(BIN)/python -m pytest -n 2
 
 test-ray: $(VENV)/.ray  ## the tests that need Ray, which make test skips: a node killed, a link cut (as root)
-	$(BIN)/python -m pytest -n 0 tests/sweeping/test_ray.py
+	$(BIN)/python -m pytest -n 0 tests/sweeping/executors/test_ray.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

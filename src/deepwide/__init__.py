@@ -9,14 +9,21 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Bounds": "deepwide.separation",
+    "Certificate": "deepwide.separation",
     "DeepwideError": "deepwide.errors",
     "Fit": "deepwide.fitting",
     "Law": "deepwide.laws",
     "Plan": "deepwide.planning",
+    "RunConfig": "deepwide.training",
     "Runs": "deepwide.fitting",
     "Shape": "deepwide.shape",
+    "SweepState": "deepwide.sweeping",
+    "Task": "deepwide.tasks",
+    "TrainedRun": "deepwide.training",
     "Verdict": "deepwide.auditing",
     "audit": "deepwide.auditing",
+    "bounds": "deepwide.separation",
     "find_law": "deepwide.laws",
     "find_model": "deepwide.catalogue",
     "fit": "deepwide.fitting",
@@ -24,8 +31,11 @@ _HOME = {
     "inference_memory": "deepwide.shape",
     "plan": "deepwide.planning",
     "plan_many": "deepwide.planning",
+    "rank": "deepwide.separation",
     "read_config": "deepwide.shape",
     "save_law": "deepwide.laws",
+    "sweep": "deepwide.sweeping",
+    "train": "deepwide.training",
     "training_memory": "deepwide.shape",
     "write_config": "deepwide.shape",
 }

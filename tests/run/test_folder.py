@@ -5,13 +5,14 @@ import multiprocessing
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.run import RunFolder, UnreadableRun, run_id
 
-SAME = {"data_fingerprint": "d", "numerics": "1"}
+SAME: dict[str, Any] = {"data_fingerprint": "d", "numerics": "1"}
 
 
 def create(runs: Path) -> str:

@@ -3,12 +3,13 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deepwide.run import RunFolder, read_runs
 
-SAME = {"data_fingerprint": "d", "numerics": "1"}
+SAME: dict[str, Any] = {"data_fingerprint": "d", "numerics": "1"}
 COUNTS = {"depth": 2, "width": 8, "block_params": 1536, "tokens": 512}
 
 

@@ -73,13 +73,13 @@ def _root(
 
 
 # A module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
-MODULES = ("planner", "separation", "train", "sweep", "fit", "tour")
+MODULES = ("planner", "separation", "rank", "train", "sweep", "fit", "tour")
 HOME = {
     "plan": "planner",
     "audit": "planner",
     "count": "planner",
     "bounds": "separation",
-    "rank": "separation",
+    "rank": "rank",
     "fit": "fit",
 }
 

@@ -127,6 +127,14 @@ class RunFolder:
         """Every whole record so far; a torn last line is not one."""
         return records.read_lines(self.path / METRICS)
 
+    def last_record(self) -> dict[str, Any]:
+        """The last whole record of metrics, found without reading the others; empty when there is none."""
+        return records.read_last(self.path / METRICS)
+
+    def checkpoint_steps(self) -> list[int]:
+        """The steps there are checkpoints of, good or bad, rising."""
+        return checkpoint.steps(self.path / CHECKPOINTS)
+
     def result(self) -> dict[str, Any] | None:
         """How the run ended, None while it has not."""
         return read_result(self.path)

@@ -146,8 +146,8 @@ def read_lease(folder: Path) -> dict[str, Any] | None:
     held = records.read_record(folder / LEASE, REMEDY)
     if held is None:
         return None
-    fields = {"owner": str, "number": int, "seconds": int | float, "ended": str}
-    if not all(isinstance(held.get(name), kind) for name, kind in fields.items()):
+    fields = {"owner": str, "number": int, "seconds": int | float, "ended": str, "worked": int | float}
+    if not all(isinstance({"worked": 0.0, **held}.get(name), kind) for name, kind in fields.items()):
         raise records.UnreadableRun(folder / LEASE, "its fields are not those of a lease", REMEDY)
     return held
 
@@ -160,7 +160,11 @@ def remaining(folder: Path, held: Mapping[str, Any], now: float | None = None) -
     if held["ended"] or is_dead(held.get("process")):
         return 0.0
     now = file_system_time(folder) if now is None else now
-    return max(0.0, float(held["seconds"]) - (now - (folder / LEASE).stat().st_mtime))
+    try:
+        renewed = (folder / LEASE).stat().st_mtime
+    except FileNotFoundError:  # removed since it was read
+        return 0.0
+    return max(0.0, float(held["seconds"]) - (now - renewed))
 
 
 def finished(folder: Path) -> RunFinished:

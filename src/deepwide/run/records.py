@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,24 @@ def read_record(path: Path, remedy: str) -> dict[str, Any] | None:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The records of a JSON-lines file, each with its integer step, without a torn last line."""
     return [record for _, record in _lines(path)]
+
+
+def read_last(path: Path, most: int = 8192) -> dict[str, Any]:
+    """The last whole record of a JSON-lines file, read from its end; empty when there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            tail = file.read()
+    except FileNotFoundError:
+        return {}
+    for line in reversed(tail.split(b"\n")[:-1]):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            return record
+    return {}
 
 
 def whole_bytes(path: Path, *, until_step: int | None = None) -> int:

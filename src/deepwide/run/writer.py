@@ -43,6 +43,8 @@ class RunWriter:
     ) -> None:
         if is_disk_full(error):
             self._ending = "disk_full"
+        elif error is not None and not self._note:
+            self._note = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         self.lease.give_back(self._ending, self._note)
 
     @property
