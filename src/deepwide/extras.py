@@ -37,6 +37,12 @@ def is_installed(module: str) -> bool:
         return False
 
 
+def explain(error: ModuleNotFoundError) -> ImportError:
+    """The error to raise instead: with the extra, if a library is missing; itself, if a module of ours is."""
+    name = (error.name or "").partition(".")[0]
+    return error if name in ("", "deepwide") else MissingExtraError(missing(name))
+
+
 def missing(module: str, extra: str | None = None) -> str:
     """The sentence about a module that is not installed.
 
