@@ -1,0 +1,88 @@
+"""What every verb shares: its home, its exit code, an end by interruption or a closed pipe."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import typer.main
+
+from cli.calling import call
+from deepwide.cli.app import HOME, app, load
+
+
+def test_every_verb_has_its_home() -> None:
+    """A verb that is not in HOME would load every module each time it is called."""
+    load(None)
+    group = typer.main.get_command(app)
+    assert set(getattr(group, "commands")) == set(HOME)  # noqa: B009
+    for info in app.registered_commands:
+        assert info.callback is not None
+        name = info.name or info.callback.__name__.replace("_", "-")
+        assert info.callback.__module__ == f"deepwide.cli.{HOME[name]}", name
+
+
+@pytest.mark.parametrize("verb", sorted(HOME))
+def test_every_verb_s_help_has_an_example(verb: str) -> None:
+    words = {"sweep": [verb, "run"]}.get(verb, [verb])
+    text = call(*words, "--help").stdout
+    assert "Example" in text
+
+
+def test_a_worker_loads_the_module_of_sweeps_alone() -> None:
+    program = """
+import sys
+sys.argv[1:] = ["worker", "--help"]
+from deepwide.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print(sorted(name for name in sys.modules if name.startswith("deepwide.cli.")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1]
+    assert "deepwide.cli.sweep" in loaded
+    assert not [home for home in set(HOME.values()) - {"sweep"} if f"'deepwide.cli.{home}'" in loaded]
+
+
+@pytest.mark.parametrize("words", ["plan 1.3B --json", "models", "models --json", "laws"])
+def test_a_reader_who_leaves_is_no_failure(words: str) -> None:
+    command = [sys.executable, "-m", "deepwide", *words.split()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        message = process.stderr.read()
+    assert (process.returncode, message) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("rank --depth 3 --width 4", "nothing was saved; with --out FOLDER finished blocks are."),
+        ("rank --depth 3 --width 4 --out ranks", "finished are saved; the same command resumes."),
+        ("fit runs.csv", "nothing was saved."),
+        ("plan 1.3B", ""),
+    ],
+)
+def test_an_interrupted_command_says_what_it_leaves(words: str, left: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepwide.cli.app.app", lambda **_: 130)  # as Typer ends on KeyboardInterrupt
+    done = call(*words.split())
+    assert done.returncode == 130
+    assert done.stderr.strip().endswith(left)
+    assert done.stderr.startswith("deepwide: Interrupted: ") == bool(left)
+
+
+def test_an_interrupt_of_a_real_process_is_said_in_one_line() -> None:
+    command = [sys.executable, "-m", "deepwide", "rank", "--depth", "3", "--width", "4"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(5)
+        assert process.poll() is None, "it was to take longer than this"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        message = process.stderr.read()
+    assert process.returncode == 130
+    assert message.startswith("deepwide: Interrupted: ")
+    assert message.count("\n") == 1
