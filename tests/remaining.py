@@ -123,18 +123,15 @@ OPTIONS: set[str] = {
 }
 WITHOUT_A_TEST: set[str] = {
     "arrays.py",
-    "cli/app.py",
     "cli/pictures.py",
     "cli/rank.py",
     "cli/shapes.py",
     "cli/sweep_tables.py",
     "cli/tables.py",
-    "cli/tour.py",
     "data/config.py",
     "data/registry.py",
     "data/sources.py",
     "data/tokenisers.py",
-    "extras.py",
     "faults.py",
     "figures/save.py",
     "figures/scaling.py",
@@ -174,3 +171,13 @@ WITHOUT_A_TEST: set[str] = {
     "training/tuning.py",
 }
 VAGUE_NAMES: dict[str, int] = {"made": 33, "found": 46, "said": 17, "kept": 24, "told": 2}
+LONG_LINES: dict[str, int] = {
+    "fit.md": 73,
+    "laws.md": 5,
+    "planner.md": 3,
+    "rank.md": 6,
+    "shape.md": 2,
+    "sweeps.md": 7,
+    "theory.md": 59,
+    "training.md": 13,
+}
