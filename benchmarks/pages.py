@@ -1,7 +1,8 @@
 """The documentation's commands and tables: what they print now, and `python -m benchmarks.pages` (make docs) writes it.
 
 In a page, a fence that says
-  console   holds commands, each after `$ `, with exactly what they print; `# exit 2` after one says that it fails
+  console   holds commands, each after `$ `, with exactly what they print, or its beginning where ` | head -9` follows;
+            two spaces and `# exit 2` after a command say that it fails
   sh        holds commands that are checked (the verb, its options, files of this repository), not run
   python    holds a program, or a session with `>>> `: run; an expression with a literal in its comment has that value
   toml json are read
@@ -49,7 +50,11 @@ def commands(page: Path) -> Iterator[Command]:
 
 
 def run(words: str) -> tuple[int, str]:
-    """How a `deepwide …` command ends and what it prints into a pipe, without the spaces that pad tables."""
+    """How a `deepwide …` command ends and what it prints into a pipe, without the spaces that pad tables.
+
+    ` | head -N` after it keeps the first lines.
+    """
+    words, _, lines = words.partition(" | head -")
     verb, *arguments = shlex.split(words)
     if verb != "deepwide":
         raise ValueError(f"only deepwide commands are run, not {words!r}")
@@ -57,7 +62,8 @@ def run(words: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "deepwide", *arguments], capture_output=True, text=True, cwd=ROOT, env=clean, check=False
     )
-    return done.returncode, "".join(f"{line.rstrip()}\n" for line in (done.stdout + done.stderr).splitlines())
+    printed = (done.stdout + done.stderr).splitlines()[: int(lines) if lines else None]
+    return done.returncode, "".join(f"{line.rstrip()}\n" for line in printed)
 
 
 def _printed_now(match: re.Match[str]) -> str:

@@ -170,10 +170,9 @@ WITHOUT_A_TEST: set[str] = {
     "training/sinks.py",
     "training/tuning.py",
 }
-VAGUE_NAMES: dict[str, int] = {"made": 33, "found": 46, "said": 17, "kept": 24, "told": 2}
+VAGUE_NAMES: dict[str, int] = {"made": 33, "found": 45, "said": 17, "kept": 24, "told": 2}
 LONG_LINES: dict[str, int] = {
     "fit.md": 73,
-    "laws.md": 5,
     "planner.md": 3,
     "rank.md": 6,
     "shape.md": 2,
@@ -181,3 +180,5 @@ LONG_LINES: dict[str, int] = {
     "theory.md": 59,
     "training.md": 13,
 }
+# Functions of docs/api.md that do not exist yet; their examples were tried in the branches that have them.
+NOT_YET = {"audit", "bounds", "count", "fit", "plan", "rank", "sweep", "train"}

@@ -9,7 +9,7 @@ from deepwide.errors import DeepwideError
 
 def main() -> None:
     """Run `deepwide`; exit 0 when fine, 1 when a cell of a sweep failed, 2 on bad input, 130 when interrupted."""
-    from deepwide.cli.streams import write_what_can_be_encoded
+    from deepwide.cli.app import write_what_can_be_encoded
 
     write_what_can_be_encoded()
     try:
@@ -66,7 +66,7 @@ def _run() -> int | None:
 
 
 def _fail(sentence: str) -> int:
-    from deepwide.cli.streams import visible
+    from deepwide.cli.app import visible
 
     print(f"deepwide: {visible(' '.join(sentence.split()))}", file=sys.stderr)
     return 2
