@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.errors import DeepwideError, did_you_mean, one_line, quoted
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -60,3 +60,10 @@ def test_a_list_too_deep_to_print_is_quoted_all_the_same() -> None:
     assert len(quoted({"a": nested})) < 80
     with pytest.raises(RecursionError):
         json.dumps(nested)
+
+
+def test_a_message_stays_on_one_line_whatever_it_quotes() -> None:
+    line = one_line("a\nb\x1b[31m\x1e\u2028 é 漢")
+    assert len(line.splitlines()) == 1
+    assert line.isprintable()
+    assert line.endswith(" é 漢")

@@ -5,15 +5,12 @@ bound the program knows, so that a sharper bound that is wrong would show. Write
 """
 
 import argparse
+import json
 import time
 from pathlib import Path
 
-from deepwide.separation.case import Case
-from deepwide.separation.certificates import write
-from deepwide.separation.counting import degree, side_with_output, side_without_output
-from deepwide.separation.evaluate import Points, evaluator
-from deepwide.separation.field import PRIME, flint_rank, rank_in_place
-from deepwide.separation.measurement import _fill
+from deepwide.files import write_text
+from deepwide.separation import PRIME, Case, measure_block, side_dimensions
 
 RESULTS = Path(__file__).parents[2] / "results" / "separation" / "once"
 
@@ -29,15 +26,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args(arguments)
     case = Case(options.depth, options.width, seed=options.seed)
-    k, other = options.block, degree(options.depth) - options.block
-    plain = min(side_without_output(case.width, case.width, k), side_with_output(case.width, case.width, other))
+    k, (by_a, by_b) = options.block, side_dimensions(case)
+    plain = min(by_b[k], by_a[-1 - k])
     started = time.monotonic()
-    points = Points.draw(case, plain + 1, options.prime)
-    evaluate = evaluator(case, points, options.prime, full_grid=False, chain=True)
-    matrix = _fill(evaluate, {k: plain + 1}, lambda _: None)[k]
-    rank = (flint_rank if options.flint else rank_in_place)(matrix, options.prime)
+    rank, points_hash = measure_block(case, k, plain + 1, options.prime, flint=options.flint)
     words = f"{options.depth} {options.width} {k} --seed {case.seed} --prime {options.prime}"
-    found = {
+    result = {
         "command": f"python -m benchmarks.separation.block {words}" + " --flint" * options.flint,
         "depth": case.depth,
         "width": case.width,
@@ -45,15 +39,15 @@ def main(arguments: list[str] | None = None) -> None:
         "rank": rank,
         "dimension_bound": plain,
         "points": plain + 1,
-        "points_sha256": points.digest(),
+        "points_sha256": points_hash,
         "seed": case.seed,
         "prime": options.prime,
         "algorithm": "flint" if options.flint else "dgemm",
         "seconds": round(time.monotonic() - started, 1),
     }
-    name = f"L{case.depth}-d{case.width}-block{k}-seed{case.seed}-{found['algorithm']}.json"
-    write(found, options.out or RESULTS / name)
-    print(found)
+    name = f"L{case.depth}-d{case.width}-block{k}-seed{case.seed}-{result['algorithm']}.json"
+    write_text(options.out or RESULTS / name, json.dumps(result, indent=1) + "\n")
+    print(result)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,26 @@
 """`python -m benchmarks.separation.ideal`: the bound by ideals (docs/theory.md, eq. 11') against measurements.
 
 Each block is sampled on one point more than the plain dimension of its sides, so that a bound that is too low would
-show; those with as many positions a side as the width are read from their certificates. Writes
+show; those with as many positions per side as the width are read from their certificates. Writes
 results/separation/ideal.json.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
-from deepwide.separation.case import Case
-from deepwide.separation.certificates import read, write
-from deepwide.separation.evaluate import Points, evaluator
-from deepwide.separation.field import PRIME, SECOND_PRIME, flint_rank, rank_in_place
-from deepwide.separation.ideals import ideal_bounds, lacking
+from deepwide.files import write_text
+from deepwide.separation import (
+    PRIME,
+    SECOND_PRIME,
+    Case,
+    Store,
+    ideal_bounds,
+    lacking,
+    measure_block,
+    side_dimensions,
+    upper_bounds,
+)
 
 RESULTS = Path(__file__).parents[2] / "results" / "separation"
 CASES = [
@@ -24,38 +32,31 @@ CASES = [
 ]
 
 SINGLE = [(3, 4, 7), (3, 5, 7)]  # one block, one position on side B
-CERTIFIED = [(2, 2), (2, 3), (2, 4), (2, 5), (3, 2), (3, 3), (3, 4), (4, 2)]  # as many positions a side as the width
+CERTIFIED = [(2, 2), (2, 3), (2, 4), (2, 5), (3, 2), (3, 3), (3, 4), (4, 2)]  # as many positions per side as the width
 
 
 def measured(case: Case, prime: int, flint: bool, only: int | None = None) -> list[int]:
     """The rank of every block, or of one, each sampled on one point more than its plain dimension."""
-    plain = case.block_dimensions
+    plain = upper_bounds(case).dimensions
     wanted = range(len(plain)) if only is None else [only]
-    most_points = max(plain[k] for k in wanted) + 1
-    evaluate = evaluator(case, Points.draw(case, most_points, prime), prime, full_grid=False, chain=True)
-    found = []
-    for k in wanted:
-        most = plain[k]
-        (matrix,) = evaluate(slice(0, most + 1), slice(0, most + 1), [k])
-        found.append((flint_rank if flint else rank_in_place)(matrix, prime))
-    return found
+    return [measure_block(case, k, plain[k] + 1, prime, flint=flint)[0] for k in wanted]
 
 
 def row(case: Case, ranks: list[int], confirmed: bool) -> dict[str, Any]:
     """What was found, and whether the bound is met in every block."""
     by_ideals = list(ideal_bounds(case))
-    made = {
+    entry = {
         "depth": case.depth,
         "width": case.width,
         "positions": [case.sides.count("A"), case.sides.count("B")],
-        "dimensions": list(case.block_dimensions),
+        "dimensions": list(upper_bounds(case).dimensions),
         "by_ideals": by_ideals,
         "measured": ranks,
         "confirmed": confirmed,
         "met": by_ideals == ranks,
     }
-    print(made, flush=True)
-    return made
+    print(entry, flush=True)
+    return entry
 
 
 def main() -> None:
@@ -67,18 +68,19 @@ def main() -> None:
         rows.append(row(case, ranks, ranks == measured(case, SECOND_PRIME, flint=True)))
     for depth, width in CERTIFIED:
         case = Case(depth, width)
-        kept = read(RESULTS / "ranks" / f"{case.name()}.json")
-        rows.append(row(case, kept["blocks"], bool(kept["confirmed"])))
+        certificate = Store(RESULTS / "ranks").find(case, PRIME)
+        assert certificate is not None
+        rows.append(row(case, list(certificate.blocks), certificate.confirmed is not None))
     for depth, width, k in SINGLE:
         case = Case(depth, width, sides=Case.with_positions(width, 1))
-        plain = case.dimensions[1][k]
+        plain = side_dimensions(case)[1][k]
         (first, again) = (measured(case, prime, prime == SECOND_PRIME, k)[0] for prime in (PRIME, SECOND_PRIME))
         bound = plain - lacking(depth, width, k, "B")
-        made = {"depth": depth, "width": width, "positions": [width, 1], "block": k, "dimension": plain}
-        rows.append(made | {"by_ideals": bound, "measured": first, "confirmed": first == again, "met": first == bound})
+        entry = {"depth": depth, "width": width, "positions": [width, 1], "block": k, "dimension": plain}
+        rows.append(entry | {"by_ideals": bound, "measured": first, "confirmed": first == again, "met": first == bound})
         print(rows[-1], flush=True)
     about = {"command": "python -m benchmarks.separation.ideal", "primes": [PRIME, SECOND_PRIME]}
-    write(about | {"rows": rows}, RESULTS / "ideal.json")
+    write_text(RESULTS / "ideal.json", json.dumps(about | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from deepwide.separation import certificates
+from deepwide.separation import Store
 
 RESULTS = Path(__file__).parents[2] / "results" / "separation"
 
@@ -10,25 +10,22 @@ RESULTS = Path(__file__).parents[2] / "results" / "separation"
 def table(folder: Path) -> str:
     """One line for each certificate with a whole seal, smallest case first."""
     rows = []
-    for path in folder.glob("*.json"):
-        content = certificates.read(path)
-        case = certificates.case_of(content)
-        a, b = case.sides.count("A"), case.sides.count("B")
-        blocks = content["blocks"]
+    for certificate in Store(folder).certificates():
+        case, blocks, second = certificate.case, certificate.blocks, certificate.confirmed
+        a, b = case.positions
         kind = [word for word in ("residual", "causal") if getattr(case, word)]
         kind = [f"causal, {case.sides} read at {case.at}" if word == "causal" else word for word in kind]
         kind += [case.weights] if case.weights != "random" else []
         kind += [f"{a} + {b} positions"] if (a, b) != (case.width, case.width) else []
-        second = content["confirmed"]
-        if second and second["blocks"] != blocks:
-            raise SystemExit(f"{path} was confirmed with other ranks")
+        if second and second.blocks != blocks:
+            raise SystemExit(f"{case.name()} was confirmed with other ranks")
         shown = " ".join(map(str, blocks)) if 1 < len(blocks) <= 14 else "–"
-        confirmed = f"{second['prime']}, FLINT" if second else "no"
-        met = "=" if content["rank"] == content["bound"] else "<"
-        line = f"{case.depth} | {case.width} | {case.heads} | {', '.join(kind) or '–'} | {content['rank']} "
-        line += f"| {met} | {content['bound']} | {shown} | {confirmed}"
+        confirmed = f"{second.prime}, FLINT" if second else "no"
+        met = "=" if certificate.reached else "<"
+        line = f"{case.depth} | {case.width} | {case.heads} | {', '.join(kind) or '–'} | {certificate.rank} "
+        line += f"| {met} | {certificate.bound} | {shown} | {confirmed}"
         rows.append((bool(kind), case.heads > 1, case.depth, case.width, case.heads, f"| {line} |"))
-    head = "| L | d | H | kind | rank | | count | blocks | confirmed modulo |\n" + "|---" * 9 + "|\n"
+    head = "| L | d | H | kind | rank | | upper bound | blocks | confirmed modulo |\n" + "|---" * 9 + "|\n"
     return head + "\n".join(row[-1] for row in sorted(rows)) + "\n"
 
 

@@ -31,9 +31,7 @@ import torch
 from deepwide.data import DataConfig, prepare, training_batch
 from deepwide.model import Architecture, Transformer
 from deepwide.shape import Shape, flops
-from deepwide.training.config import OptimiserConfig
-from deepwide.training.hardware import keep_memory
-from deepwide.training.optimiser import Optimiser
+from deepwide.training import Optimiser, OptimiserConfig, keep_memory
 
 SHAPES = ((2, 64), (4, 128), (6, 256), (8, 512))
 Step = Callable[[torch.Tensor], float]

@@ -31,6 +31,15 @@ def at_least_one(**counts: int | None) -> None:
             raise DeepwideError(f"{name} must be at least 1, not {quoted(count)}.")
 
 
+def one_line(text: str) -> str:
+    """A message on one line whatever names it quotes: what does not print is escaped.
+
+    >>> one_line("no setting 'a\\nb\\x1b[0m'")
+    "no setting 'a\\\\nb\\\\x1b[0m'"
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
 def quoted(value: object, most: int = 40) -> str:
     """A bad value as a sentence quotes it: short, and safe to show however deep or large it is.
 

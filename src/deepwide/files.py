@@ -59,8 +59,11 @@ def write_new(path: Path, content: bytes) -> None:
     faults.point(f"after fsync of {path.name}")
 
 
-def read_json(path: Path, what: str, *, most: int = LARGEST_JSON) -> Any:
-    """The JSON in a regular file of a bounded size, or one sentence that says why it is not `what`."""
+def read_json(path: Path, what: str, *, most: int = LARGEST_JSON, unique_keys: bool = False) -> Any:
+    """The JSON in a regular file of a bounded size, or one sentence that says why it is not `what`.
+
+    With `unique_keys` an object that has a key twice is refused: readers would differ on which value counts.
+    """
     if not path.exists():
         raise DeepwideError(f"There is no file {path}.")
     if not path.is_file():
@@ -68,11 +71,20 @@ def read_json(path: Path, what: str, *, most: int = LARGEST_JSON) -> Any:
     if path.stat().st_size > most:
         raise DeepwideError(f"{path} is not {what}: it is larger than {most >> 20} MiB.")
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(path.read_bytes(), object_pairs_hook=_unique if unique_keys else None)
     except RecursionError:
         raise DeepwideError(f"{path} is not {what}: it is nested too deep.") from None
     except ValueError as error:
         raise DeepwideError(f"{path} is not {what}: it is not JSON ({' '.join(str(error).split())[:120]}).") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in table if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:40]!r} appears twice")
+    return table
 
 
 def temporary_beside(path: Path) -> Path:

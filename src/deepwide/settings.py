@@ -82,6 +82,10 @@ def explain(error: Exception, model: type[BaseModel], where: str = "", noun: str
     if first["type"] == "extra_forbidden":
         allowed = _fields_at(model, path[:-1])
         return f"there is no {noun} '{shown}': {did_you_mean(path[-1][:80], allowed)}"
+    if first["type"] == "model_type" and path:
+        inner = _fields_at(model, path)
+        example = f", such as {shown}.{inner[0]} = …" if inner else ""
+        return f"'{shown}' is a table of {noun}s, not {quoted(first['input'])}: give its {noun}s by name{example}."
     what = first["msg"].removeprefix("Value error, ").removesuffix(".")
     end = "" if what.endswith("?") else "."
     got = "" if first["type"] in ("missing", "value_error") else f", not {quoted(first['input'])}"

@@ -1,9 +1,9 @@
 """`deepwide sweep` as a user types it."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_plan_prints_every_cell_and_its_cost_and_writes_nothing(home: Path) -> N
         "FLOPs",
         "memory",
         "expected",
-        "0 of 8 cells are over",
+        "0 of 8 cells have finished",
     ):
         assert words in done.stdout
     assert [path.name for path in home.iterdir()] == ["toys.toml"]
@@ -54,10 +54,10 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
     assert done.returncode == 1, "four cells failed"
     assert "4 done, 4 failed" in done.stdout
     again = call("sweep", "run", "toys.toml")
-    assert "Every cell was over already: nothing was run." in again.stdout
+    assert "Every cell had finished already: nothing was run." in again.stdout
     states = ask("sweep", "status", "toys.toml")
     assert states["counts"] == {"done": 4, "failed": 4}
-    assert "told to fail" in call("sweep", "status", "toys.toml").stdout
+    assert "fails here on purpose" in call("sweep", "status", "toys.toml").stdout
     assert len(ask("sweep", "retry", "toys.toml", "--failed")["reopened"]) == 4
     assert ask("sweep", "status", "toys.toml")["counts"] == {"done": 4, "interrupted": 4}
     resumed = call("sweep", "resume", "toys.toml", "--json")
@@ -77,11 +77,11 @@ def test_plan_expects_only_what_is_left_and_export_says_what_is_missing() -> Non
     shown = call("sweep", "export", *half)
     assert shown.returncode == 0
     assert shown.stdout.count("\n") == 3, "a header and two rows"
-    assert "2 of 4 cells are not over" in shown.stderr
+    assert "2 of 4 cells have not finished" in shown.stderr
     assert len(ask("sweep", "export", *half)) == 2
     done = (*half, "--set", "seeds=[0]")
     assert ask("sweep", "plan", *done)["expected_seconds"] == 0
-    assert "nothing is left for" in call("sweep", "plan", *done).stdout
+    assert "Nothing is left to run" in call("sweep", "plan", *done).stdout
     assert "nothing to retry" in call("sweep", "retry", *done, "--failed").stdout
 
 
@@ -94,7 +94,7 @@ def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
     assert call("sweep", "run", *words).returncode == 2
     states = ask("sweep", "status", *words)
     assert states["counts"] == {"unreadable": 2, "done": 2}
-    assert "move the folder away" in states["cells"][0]["note"]
+    assert "move the folder away" in states["cells"][0]["error"]
     lost.rmdir()
     junk.rmdir()
     assert call("sweep", "run", *words).returncode == 0
@@ -105,13 +105,12 @@ def test_one_damaged_folder_is_named_and_the_others_run(home: Path) -> None:
     assert "metrics.jsonl is unreadable" in done.stderr
     state = ask("sweep", "status", *words)["cells"][1]
     assert state["state"] == "unreadable"
-    assert "cut it before line 1" in state["note"]
+    assert "cut it before line 1" in state["error"]
     assert state["number"] == 2, "tried once, not until it has failed"
 
 
-def test_a_driver_that_waited_for_another_does_not_say_that_all_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepwide.sweeping import Driver, Outcome
-    from deepwide.sweeping.worker import work
+def test_a_driver_that_waited_for_another_does_not_say_that_all_had_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepwide.sweeping import Driver, Outcome, work
 
     def elsewhere(_: Driver, cells: Any, runs: Path, **__: Any) -> Outcome:
         work([cell.folder(runs).path for cell in cells], owner="another")
@@ -119,8 +118,8 @@ def test_a_driver_that_waited_for_another_does_not_say_that_all_was_over(monkeyp
 
     monkeypatch.setattr(Driver, "drive", elsewhere)
     words = ("sweep", "run", "toys.toml", "--set", "grid.fail_at=[0]")
-    assert "over already" not in call(*words).stdout
-    assert "over already" in call(*words).stdout
+    assert "finished already" not in call(*words).stdout
+    assert "finished already" in call(*words).stdout
 
 
 def test_a_log_gets_a_line_when_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,19 +128,7 @@ def test_a_log_gets_a_line_when_something_changes(monkeypatch: pytest.MonkeyPatc
     assert done.returncode == 0
     assert "toys: 4 waiting" in done.stderr
     assert "running" in done.stderr
-
-
-def test_notes_and_names_may_have_brackets() -> None:
-    from rich.console import Console
-
-    from deepwide.cli.sweep_tables import status_table
-    from deepwide.sweeping import CellStatus
-
-    out = Console(width=200, record=True, file=io.StringIO())
-    out.print(status_table("s", [CellStatus("0" * 16, "x=[1]", "oom", note="[enforce fail at alloc.cpp:1] [/x]")]))
-    text = out.export_text()
-    assert "[enforce fail at alloc.cpp:1] [/x]" in text
-    assert "x=[1]" in text
+    assert " left" in done.stderr
 
 
 def test_a_device_that_is_not_here_is_refused_before_cells_fail_on_it(home: Path) -> None:
@@ -165,6 +152,41 @@ def test_a_mistyped_command_is_sent_to_the_help_that_fits(words: tuple[str, ...]
     assert call(*words).stderr.endswith(f"See: {help_}\n")
 
 
+def test_the_network_is_allowed_by_an_option_of_plan_run_and_resume(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it a public set that is not here is refused in a sentence that names no option of another verb."""
+    from deepwide import data
+
+    monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(home / "cache"))
+    monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
+    (home / "far.toml").write_text(
+        'name = "far"\n[run]\ndata.source = "imdb"\ntokens = 1000\n[grid]\ndepth = [1]\nwidth = [16]\n'
+    )
+    refused = call("sweep", "plan", "far.toml")
+    assert refused.returncode == 2
+    assert "DEEPWIDE_NETWORK=1" in refused.stderr
+    assert "--" not in refused.stderr
+    spy = mock.Mock(side_effect=lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr(data.registry, "_fetch", spy)
+    for verb in ("plan", "run", "resume"):
+        monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
+        with pytest.raises(pytest.fail.Exception, match="fetched"):
+            call("sweep", verb, "far.toml", "--network")
+    assert spy.call_count == 3
+
+
+def test_init_writes_a_sweep_that_can_be_planned_at_once(home: Path) -> None:
+    done = call("sweep", "init", "mine.toml")
+    assert done.returncode == 0, done.stderr
+    assert "deepwide sweep plan mine.toml" in done.stdout
+    assert len(ask("sweep", "plan", "mine.toml")["cells"]) == 8
+    before = (home / "mine.toml").read_bytes()
+    assert call("sweep", "init", "mine.toml").returncode == 2
+    assert (home / "mine.toml").read_bytes() == before
+
+
 SET = ("run", "toys.toml", "--set")
 BAD = [
     ("plan", "none.toml"), ("plan", "."), ("plan",), ("status", "none.toml"), ("paln", "toys.toml"),
@@ -173,7 +195,8 @@ BAD = [
     (*SET, "lr"), (*SET, "stesp=3"), (*SET, "grid.widht=[1]"), (*SET, "width=-1"), (*SET, "grid.width=[0]"),
     (*SET, "seeds=[]"), (*SET, "trainer=os.system"), (*SET, "steps=nan"), (*SET, "iso.params=[1]"),
     ("run", "toys.toml", "--runs", "s3://bucket/runs"), ("plan", "toys.toml", "--runs", "gs://bucket"),
-    ("retry", "toys.toml"), ("export", "toys.toml", "--to", "x.xlsx"), ("export", "toys.toml", "--to", "x.csv"),
+    ("retry", "toys.toml"), ("init", "toys.toml"), ("init", "x.txt"),
+    ("export", "toys.toml", "--to", "x.xlsx"), ("export", "toys.toml", "--to", "x.csv"),
 ]  # fmt: skip
 
 
@@ -193,7 +216,7 @@ def test_the_worker_on_something_that_is_no_run_says_so(home: Path, caplog: pyte
     assert "is not a run folder" in caplog.text
 
 
-@pytest.mark.parametrize("verb", ["plan", "run", "status", "resume", "retry", "export"])
+@pytest.mark.parametrize("verb", ["plan", "run", "status", "resume", "retry", "export", "init"])
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     done = call("sweep", verb, "--help")
     assert done.returncode == 0

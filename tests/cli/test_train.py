@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,17 +38,18 @@ def test_train_makes_a_run_and_shows_it_again_without_training(tmp_path: Path, t
     words = ["train", *TINY, "--data", str(text), "--threads", "1", "--json"]
     code, out, err = deepwide(*words, cwd=tmp_path)
     assert code == 0, err
-    made = json.loads(out)
-    assert made["result"]["status"] == "done"
-    folder = Path(made["path"])
-    assert folder == tmp_path / "runs" / made["id"]
+    answer = json.loads(out)
+    assert answer["status"] == "done"
+    assert answer["metrics"]["bits_per_byte"] > 0
+    folder = Path(answer["path"])
+    assert folder == tmp_path / "runs" / answer["id"]
     assert {"config.json", "metrics.jsonl", "result.json", "checkpoints"} <= {path.name for path in folder.iterdir()}
     before = (folder / "metrics.jsonl").stat().st_mtime_ns
-    assert json.loads(deepwide(*words, cwd=tmp_path)[1]) == made
+    assert json.loads(deepwide(*words, cwd=tmp_path)[1]) == answer | {"notes": []}
     assert (folder / "metrics.jsonl").stat().st_mtime_ns == before
 
 
-def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_goes_on(tmp_path: Path, text: Path) -> None:
+def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_resumes(tmp_path: Path, text: Path) -> None:
     (tmp_path / "run.toml").write_text(
         f'steps = 100000\nlog_every = 10\nbatch = 2\ncontext = 16\ndata.source = "{text}"\n'
         "[model]\ndepth = 1\nwidth = 16\n"
@@ -67,7 +69,7 @@ def test_sigterm_saves_leaves_within_ten_seconds_and_the_same_command_goes_on(tm
     kept = [int(path.name) for path in tmp_path.glob("runs/*/checkpoints/*")]
     assert kept
     again = start(*words, cwd=tmp_path)
-    while True:  # it goes on from there: its records do not begin anew
+    while True:  # it resumes from there: its records do not begin anew
         steps = [json.loads(line)["step"] for path in tmp_path.glob("runs/*/metrics.jsonl") for line in _whole(path)]
         if max(steps) > max(kept) + 50:
             break
@@ -101,8 +103,10 @@ def _whole(path: Path) -> list[str]:
         ([*TINY, "--log", "tensorbord"], "did you mean 'tensorboard'"),
         ([*TINY, "--config", "none.toml"], "There is no file none.toml"),
         ([*TINY, "--compile", "perhaps"], "must be off, on or auto"),
-        ([*TINY, "--set", "lr=3e-4"], "did you mean 'optimiser.lr'?"),
-        ([*TINY, "--runs", "s3://bucket/runs"], "--runs s3:… is an address"),
+        ([*TINY, "--runs", "s3://bucket/runs"], "s3:… is an address"),
+        ([*TINY, "--data", "tinyshakespeare"], "is not on this machine: allow the network"),
+        ([*TINY, "--task", "sortin"], "there is no task 'sortin': did you mean 'sorting'?"),
+        ([*TINY, "--set", "task.lenght=3", "--task", "sorting"], "there is no setting 'task.lenght'"),
         ([*TINY, "--data", "1979"], "no file, folder or corpus '1979'"),
     ],
 )
@@ -116,6 +120,7 @@ def test_a_mistake_costs_a_sentence_and_starts_nothing(words: list[str], sentenc
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         patch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+        patch.delenv("DEEPWIDE_DATA", raising=False)
         outcome = CliRunner().invoke(app, ["train", *words])
     assert isinstance(outcome.exception, DeepwideError)
     assert sentence in str(outcome.exception)
@@ -135,7 +140,7 @@ def test_a_sink_whose_library_is_missing_is_refused_before_anything_is_made(
     assert not (tmp_path / "runs").exists()
 
 
-def test_brackets_in_a_path_are_text_and_a_run_that_is_over_logs_nothing_and_says_so(
+def test_brackets_in_a_path_are_text_and_a_finished_run_logs_nothing_and_says_so(
     tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cli.calling import call
@@ -153,7 +158,7 @@ def test_brackets_in_a_path_are_text_and_a_run_that_is_over_logs_nothing_and_say
     monkeypatch.setattr("deepwide.training.sinks.find_spec", lambda name: name)
     done = call(*words, "--runs", "odd[/b]", "--log", "wandb:x")
     assert done.returncode == 0, done.stderr
-    assert "over already, so nothing goes to wandb:x" in done.stderr
+    assert "already finished, so nothing is recorded to wandb:x" in done.stderr
 
 
 def test_one_width_and_one_depth_get_no_verdict(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,21 +171,69 @@ def test_one_width_and_one_depth_get_no_verdict(tmp_path: Path, text: Path, monk
     assert {row["along"] for row in ask(*words, "--widths", "16,32")["slopes"]} == {"width"}
 
 
-def test_a_dry_run_says_what_it_would_do(tmp_path: Path) -> None:
-    code, out, _ = deepwide("train", *TINY, "--dry-run", "--json", cwd=tmp_path)
-    assert code == 0
-    planned: dict[str, Any] = json.loads(out)
-    assert planned["config"]["steps"] == 4
-    assert planned["total_params"] == 256 * 16 + 16 * 16 + 12 * 16**2 + 13 * 16 + 2 * 16
+def test_a_dry_run_says_what_it_would_do_and_how_long_that_takes(
+    tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.calling import ask, call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    words = ["train", *TINY, "--data", str(text), "--dry-run"]
+    estimate: dict[str, Any] = ask(*words)
+    assert estimate["config"]["steps"] == 4
+    assert estimate["total_params"] == 256 * 16 + 16 * 16 + 12 * 16**2 + 13 * 16 + 2 * 16
+    assert estimate["seconds"] > 0
+    assert estimate["notes"] == []
+    repeated = call("train", *TINY[:4], "--tokens", "2M", "--data", str(text), "--dry-run").stdout
+    assert re.search(r"Estimated time here: [^\n]*\d[^\n]*\.\n", repeated)
+    assert re.search(r"2M tokens are \d+\S* epochs: '", repeated.replace("\n", " "))
     assert not (tmp_path / "runs").exists()
+
+
+def test_short_names_of_settings_work_as_in_a_sweep(
+    tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.calling import ask
+
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    words = ["train", "--set", "depth=1", "--set", "width=16", "--set", "lr=3e-4", "--set", "steps=4", "--dry-run"]
+    config = ask(*words, "--set", f"data={text}")["config"]
+    assert config["optimiser"]["lr"] == 3e-4
+    assert (config["model"]["depth"], config["data"]["source"]) == (1, str(text))
+    (tmp_path / "run.toml").write_text(f'depth = 1\nwidth = 16\nlr = 3e-4\nsteps = 4\ndata = "{text}"\n')
+    assert ask("train", "--config", str(tmp_path / "run.toml"), "--dry-run")["config"] == config
+
+
+def test_a_task_is_trained_and_shows_its_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cli.calling import ask, call
+
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "--task", "reversing", "--depth", "1", "--width", "16", "--set", "steps=3", "--threads", "1"]
+    done = call(*words)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"nats per answer, accuracy 0\.\d+, whole accuracy 0\.\d+, after 768\s+tokens", done.stdout)
+    assert set(ask(*words)["metrics"]) == {"accuracy", "whole_accuracy"}
+
+
+def test_the_network_can_be_allowed_where_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message asks for it, so both verbs offer it; here there is no network, and pooch reports that."""
+    from cli.calling import call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
+    for verb in (["train", *TINY], ["check-scaling"]):
+        monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
+        assert "allow the network" in call(*verb, "--data", "tinyshakespeare").stderr
+        assert "could not be fetched" in call(*verb, "--data", "tinyshakespeare", "--network").stderr
 
 
 def test_check_scaling_prints_slopes_and_saves_a_picture(tmp_path: Path, text: Path) -> None:
     words = ["--widths", "16,32", "--depths", "1,2", "--seeds", "1", "--steps", "2", "--data", str(text)]
     code, out, err = deepwide("check-scaling", *words, "--plot", "s.svg", "--json", cwd=tmp_path)
     assert code == 0, err
-    found = json.loads(out)
-    assert {row["parametrisation"] for row in found["slopes"]} == {"standard", "mup", "completep"}
-    assert len(found["points"]) == 3 * 4 * 4
+    check = json.loads(out)
+    assert {row["parametrisation"] for row in check["slopes"]} == {"standard", "mup", "completep"}
+    assert len(check["points"]) == 3 * 4 * 4
     assert "<svg" in (tmp_path / "s.svg").read_text()
     assert deepwide("check-scaling", "--widths", "a,b", cwd=tmp_path)[0] == 2

@@ -7,22 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.data import training_batch, validation_batches
-from deepwide.data.batches import permuted
 from deepwide.errors import DeepwideError
 
 STREAM = np.arange(1000, dtype=np.uint16)
-
-
-@given(st.integers(1, 3000), st.integers(0, 2**64 - 1))
-def test_every_index_appears_once(size: int, key: int) -> None:
-    assert sorted(permuted(np.arange(size, dtype=np.uint64), size, key).tolist()) == list(range(size))
-
-
-def test_orders_of_other_seeds_differ_and_do_not_follow_the_index() -> None:
-    index = np.arange(1000, dtype=np.uint64)
-    one, two = permuted(index, 1000, 1), permuted(index, 1000, 2)
-    assert (one == two).mean() < 0.02
-    assert abs(np.corrcoef(index, one)[0, 1]) < 0.15
 
 
 def test_an_epoch_sees_every_window_once_and_the_next_starts_elsewhere() -> None:

@@ -19,8 +19,7 @@ from typing import Any
 
 from deepwide import faults
 from deepwide.run import RunFolder
-from deepwide.sweeping.trainers import trainer_of
-from deepwide.sweeping.worker import work
+from deepwide.sweeping import trainer_of, work
 
 # What the real trainer imports on its way, five seconds of it: once here, and not in every child.
 REAL = ("safetensors.torch", "deepwide.training.loop", "torch._dynamo")
@@ -34,10 +33,10 @@ def main() -> None:
     home.mkdir(parents=True, exist_ok=True)
     whole = home / "whole"
     trainer = trainer_of(config)
-    trainer.identity(trainer.resolve(config))  # what this imports and caches, every child has for nothing
+    trainer.identity(trainer.resolve(config).config)  # what this imports and caches, every child has for nothing
     for name in ("safetensors.numpy",) if config.get("trainer") == "toy" else REAL:
         importlib.import_module(name)
-    assert in_a_process(lambda: run(whole, config, f"log:{log}")) == 0
+    assert in_a_process(partial(run, whole, config, f"log:{log}")) == 0
     names, expected = log.read_text().splitlines(), contents(whole)
     report: dict[str, Any] = {"points": sorted(set(names)), "count": len(names), "tried": 0, "wrong": []}
     for number in range(first, len(names) + 1, stride):
@@ -60,18 +59,19 @@ def run(runs: Path, config: dict[str, Any], plan: str) -> int:
     faults.arm(plan)
     trainer = trainer_of(config)
     resolved = trainer.resolve(config)
-    folder = RunFolder.create(runs, resolved, **trainer.identity(resolved))
+    identity = trainer.identity(resolved.config)
+    folder = RunFolder.create(runs, resolved.config, **identity, counts=resolved.cost._asdict())
     return work([folder.path], owner="killer", device="cpu", threads=1)
 
 
 def contents(runs: Path) -> dict[str, str]:
     """Everything that determines a table and its weights: hashes of result, metrics and checkpoints by name."""
-    kept = {}
+    hashes = {}
     for path in sorted(runs.rglob("*")):
         name = str(path.relative_to(runs))
         if path.is_file() and path.name != "lease.json" and not any(part.startswith(".") for part in Path(name).parts):
-            kept[name] = hashlib.sha256(stable(path)).hexdigest()
-    return kept
+            hashes[name] = hashlib.sha256(stable(path)).hexdigest()
+    return hashes
 
 
 def stable(path: Path) -> bytes:

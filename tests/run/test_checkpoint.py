@@ -1,4 +1,4 @@
-"""Checkpoints: any damage is found, and the run goes on from the one before and says so."""
+"""Checkpoints: any damage is found, and the run resumes from the one before and says so."""
 
 import logging
 import shutil
@@ -11,30 +11,30 @@ import pytest
 from deepwide.run import RunFolder, UnreadableRun
 from deepwide.run import checkpoint as checkpoints
 from deepwide.run.toy import NUMERICS, ToyConfig
-from deepwide.sweeping.worker import OVER, UNREADABLE, work
+from deepwide.sweeping.worker import Exit, work
 
 
 @pytest.fixture
 def folder(memory: Path) -> RunFolder:
     """A run with checkpoints of steps 2 and 4."""
-    made = RunFolder.create(memory / "runs", {"lr": 0.1}, data_fingerprint="d", numerics="1")
-    with made.lease("me") as lease:
+    run = RunFolder.create(memory / "runs", {"lr": 0.1}, data_fingerprint="d", numerics="1")
+    with run.lease("me") as writer:
         for step in (2, 4):
-            lease.checkpoint(step, {"w": np.full(5, step), "b": np.full(3, -step)}, {"at": step})
-    return made
+            writer.checkpoint(step, {"w": np.full(5, step), "b": np.full(3, -step)}, {"at": step})
+    return run
 
 
 def loaded(folder: RunFolder) -> tuple[int, float] | None:
-    found = folder.latest_checkpoint("numpy")
-    return None if found is None else (found.step, float(found.tensors["w"][0]))
+    newest = folder.latest_checkpoint("numpy")
+    return None if newest is None else (newest.step, float(newest.tensors["w"][0]))
 
 
 def test_the_newest_comes_back_with_tensors_and_state(folder: RunFolder) -> None:
-    found = folder.latest_checkpoint("numpy")
-    assert found is not None
-    assert found.step == 4
-    assert found.state == {"at": 4}
-    assert found.tensors["b"].tolist() == [-4, -4, -4]
+    newest = folder.latest_checkpoint("numpy")
+    assert newest is not None
+    assert newest.step == 4
+    assert newest.state == {"at": 4}
+    assert newest.tensors["b"].tolist() == [-4, -4, -4]
 
 
 def test_torch_tensors_come_back_to_the_bit_also_tied_ones_and_bf16(tmp_path: Path) -> None:
@@ -44,11 +44,11 @@ def test_torch_tensors_come_back_to_the_bit_also_tied_ones_and_bf16(tmp_path: Pa
     given = {"weight": weight, "tied": weight, "turned": weight.T, "none": torch.zeros(0), "state": torch.arange(9)}
     with folder.lease("me") as lease:
         lease.checkpoint(1, given, {})
-    found = folder.latest_checkpoint()
-    assert found is not None
-    assert found.tensors.keys() == given.keys()
-    assert all(torch.equal(found.tensors[name], given[name]) for name in given)
-    assert all(found.tensors[name].dtype == given[name].dtype for name in given)
+    newest = folder.latest_checkpoint()
+    assert newest is not None
+    assert newest.tensors.keys() == given.keys()
+    assert all(torch.equal(newest.tensors[name], given[name]) for name in given)
+    assert all(newest.tensors[name].dtype == given[name].dtype for name in given)
 
 
 def test_large_checkpoints_are_split_and_come_back_whole(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,9 +57,9 @@ def test_large_checkpoints_are_split_and_come_back_whole(folder: RunFolder, monk
     with folder.lease("me") as lease:
         lease.checkpoint(6, tensors, {})
     assert len(list((folder.path / "checkpoints" / "6").glob("*.safetensors"))) == 7
-    found = folder.latest_checkpoint("numpy")
-    assert found is not None
-    assert {name: float(tensor[0]) for name, tensor in found.tensors.items()} == {f"t{i}": i for i in range(7)}
+    newest = folder.latest_checkpoint("numpy")
+    assert newest is not None
+    assert {name: float(tensor[0]) for name, tensor in newest.tensors.items()} == {f"t{i}": i for i in range(7)}
 
 
 def test_a_bounded_number_is_kept(folder: RunFolder) -> None:
@@ -85,7 +85,7 @@ def test_one_flipped_byte_anywhere_is_found(folder: RunFolder, caplog: pytest.Lo
             with caplog.at_level(logging.WARNING):
                 assert loaded(folder) == (2, 2.0), f"{path.name} byte {at}"
             assert "damaged and was skipped" in caplog.text
-            assert "goes on from the checkpoint before, step 2" in caplog.text
+            assert "resumes from the checkpoint before, step 2" in caplog.text
             flip(path, at)
             tried += 1
     assert loaded(folder) == (4, 4.0)
@@ -104,6 +104,20 @@ def swap(folder: Path) -> None:
     del content
 
 
+def replace_folder(folder: Path, other: Path | None = None) -> None:
+    """An empty folder, or a copy of another one, in its place."""
+    shutil.rmtree(folder)
+    if other is None:
+        folder.mkdir()
+    else:
+        shutil.copytree(other, folder)
+
+
+def replace_by_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("")
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a truncated file": cut_in_half,
     "an emptied file": lambda f: (f / "state.json").write_bytes(b""),
@@ -111,10 +125,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a deleted manifest": lambda f: (f / "manifest.json").unlink(),
     "a file of another step": swap,
     "a manifest of another step": lambda f: shutil.copy(f.parent / "2" / "manifest.json", f / "manifest.json"),
-    "the whole folder of another step": lambda f: (shutil.rmtree(f), shutil.copytree(f.parent / "2", f)),
+    "the whole folder of another step": lambda f: replace_folder(f, f.parent / "2"),
     "a pickle in place of tensors": lambda f: (f / "tensors-0001.safetensors").write_bytes(b"\x80\x04K\x01."),
-    "an empty folder": lambda f: (shutil.rmtree(f), f.mkdir()),
-    "a file in place of the folder": lambda f: (shutil.rmtree(f), f.write_text("")),
+    "an empty folder": replace_folder,
+    "a file in place of the folder": replace_by_file,
 }
 
 
@@ -135,7 +149,7 @@ def test_when_no_checkpoint_is_whole_the_run_stops_and_does_not_start_over(memor
     folder, _ = interrupted(memory)
     for path in (folder.path / "checkpoints").glob("*/manifest.json"):
         flip(path, 10)
-    assert work([folder.path], owner="one") == UNREADABLE
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
     assert folder.result() is None
     record = folder.lease_record()
     assert record is not None
@@ -147,7 +161,7 @@ def test_a_run_with_a_damaged_newest_checkpoint_ends_with_the_same_numbers(memor
     folder, expected = interrupted(memory)
     steps = checkpoints.steps(folder.path / "checkpoints")
     flip(folder.path / "checkpoints" / str(steps[-1]) / name, 5)
-    assert work([folder.path], owner="one") == OVER
+    assert work([folder.path], owner="one") == Exit.FINISHED
     assert (folder.path / "metrics.jsonl").read_bytes() == (expected.path / "metrics.jsonl").read_bytes()
     assert folder.result() == expected.result()
     assert checkpoints.verifies(folder.path / "checkpoints" / "9", folder.id)
@@ -164,7 +178,7 @@ def interrupted(home: Path) -> tuple[RunFolder, RunFolder]:
     """A toy run of nine steps that failed at the eighth, and one that did not."""
     config = ToyConfig(steps=9, checkpoint_every=3).model_dump(mode="json")
     whole = RunFolder.create(home / "whole", config, data_fingerprint="d", numerics=NUMERICS)
-    assert work([whole.path], owner="one") == OVER
+    assert work([whole.path], owner="one") == Exit.FINISHED
     folder = RunFolder.create(home / "runs", config, data_fingerprint="d", numerics=NUMERICS)
     shutil.copytree(whole.path / "checkpoints", folder.path / "checkpoints")
     shutil.copy(whole.path / "metrics.jsonl", folder.path)

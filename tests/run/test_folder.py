@@ -2,14 +2,17 @@
 
 import json
 import multiprocessing
+import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.run import RunFolder, UnreadableRun, run_id
 
-SAME = {"data_fingerprint": "d", "numerics": "1"}
+SAME: dict[str, Any] = {"data_fingerprint": "d", "numerics": "1"}
 
 
 def create(runs: Path) -> str:
@@ -43,6 +46,39 @@ def test_config_is_written_once_and_lies_beside_the_result(tmp_path: Path) -> No
         "data": "d",
         "numerics": "1",
     }
+
+
+def test_counts_lie_beside_the_config_and_are_no_part_of_the_id(tmp_path: Path) -> None:
+    plain = run_id({"lr": 0.1}, **SAME)
+    folder = RunFolder.create(tmp_path, {"lr": 0.1}, **SAME, counts={"depth": 2, "train_flops": 10**15})
+    assert folder.id == plain
+    assert RunFolder.open(folder.path).counts == {"depth": 2, "train_flops": 10**15}
+    assert RunFolder.open(folder.path).config == {"lr": 0.1}
+    assert RunFolder.create(tmp_path, {"lr": 0.1}, **SAME).counts["depth"] == 2, "the first to make it wrote them"
+
+
+@pytest.mark.parametrize("counts", [3, [1], {"depth": "two"}, {"depth": None}, {"depth": True}])
+def test_counts_that_are_no_numbers_are_refused(tmp_path: Path, counts: object) -> None:
+    folder = RunFolder.create(tmp_path, {"lr": 0.1}, **SAME)
+    record = json.loads((folder.path / "config.json").read_text()) | {"counts": counts}
+    (folder.path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(UnreadableRun, match="counts"):
+        RunFolder.open(folder.path)
+
+
+def test_half_made_folders_are_cleared_by_the_file_system_s_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = run_id({"lr": 0.1}, **SAME)
+    old, young = tmp_path / f".{name}.1.aa.tmp", tmp_path / f".{name}.2.bb.tmp"
+    for half, age in ((old, 3600), (young, 0)):
+        half.mkdir()
+        os.utime(half, (time.time() - age,) * 2)
+    ahead = time.time() + 3600
+    monkeypatch.setattr(time, "time", lambda: ahead)
+    RunFolder.create(tmp_path, {"lr": 0.1}, **SAME)
+    assert not old.exists()
+    assert young.exists(), "somebody may be making it right now, whatever our clock says"
 
 
 def test_a_folder_renamed_or_a_config_edited_is_refused(tmp_path: Path) -> None:

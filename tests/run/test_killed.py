@@ -25,8 +25,8 @@ def kill_everywhere(home: Path, config: dict[str, Any], first: int = 1, stride: 
         capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def test_a_kill_at_any_point_leaves_the_same_result_metrics_and_weights(memory: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deepwide.run import RunFolder, UnreadableRun
 from deepwide.run.records import canonical, read_lines, whole_bytes
 from deepwide.run.toy import NUMERICS, ToyConfig
-from deepwide.sweeping.worker import OVER, UNREADABLE, work
+from deepwide.sweeping.worker import Exit, work
 
 JSON = st.recursive(
     st.none()
@@ -45,12 +45,12 @@ def test_what_is_not_a_number_is_written_as_null() -> None:
 
 def test_a_last_line_cut_at_any_byte_heals_and_the_run_ends_the_same(memory: Path) -> None:
     whole = toy(memory / "whole")
-    assert work([whole.path], owner="one") == OVER
+    assert work([whole.path], owner="one") == Exit.FINISHED
     expected = (whole.path / "metrics.jsonl").read_bytes()
     lines = expected.splitlines(keepends=True)
     before, last = b"".join(lines[:-1]), lines[-1]
     cut = toy(memory / "cut")
-    assert work([cut.path], owner="one") == OVER
+    assert work([cut.path], owner="one") == Exit.FINISHED
     for size in range(len(last) + 1):
         (cut.path / "result.json").unlink(missing_ok=True)
         (cut.path / "metrics.jsonl").write_bytes(before + last[:size])
@@ -63,12 +63,12 @@ def test_a_last_line_cut_at_any_byte_heals_and_the_run_ends_the_same(memory: Pat
 def test_every_cut_of_the_whole_file_resumes_to_the_same_bytes(memory: Path) -> None:
     """Also cuts that lose whole records: the run goes on from a checkpoint and writes them again."""
     whole = toy(memory / "whole", steps=4, checkpoint_every=4)
-    assert work([whole.path], owner="one") == OVER
+    assert work([whole.path], owner="one") == Exit.FINISHED
     expected = (whole.path / "metrics.jsonl").read_bytes()
     for size in range(len(expected)):
         cut = toy(memory / f"cut-{size}", steps=4, checkpoint_every=4)
         (cut.path / "metrics.jsonl").write_bytes(expected[:size])
-        assert work([cut.path], owner="one") == OVER
+        assert work([cut.path], owner="one") == Exit.FINISHED
         assert (cut.path / "metrics.jsonl").read_bytes() == expected
 
 
@@ -88,7 +88,7 @@ def test_an_unreadable_line_in_the_middle_stops_with_path_line_and_remedy(tmp_pa
     (folder.path / "metrics.jsonl").write_bytes(content)
     with pytest.raises(UnreadableRun, match=r"metrics\.jsonl is unreadable \(line 2.*cut it before line 2"):
         folder.metrics()
-    assert work([folder.path], owner="one") == UNREADABLE
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
     assert (folder.path / "metrics.jsonl").read_bytes() == content, "nothing was changed"
     assert folder.result() is None
 
@@ -101,7 +101,7 @@ def test_unreadable_state_stops_and_nothing_starts_over(memory: Path, name: str,
     folder = toy(memory)
     (folder.path / name).write_bytes(content)
     before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
-    assert work([folder.path], owner="one") == UNREADABLE
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
     after = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.name != ".lock"}
     assert after == before
     with pytest.raises(UnreadableRun, match=f"{name} is unreadable.*: (put it back|if no worker)"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.epsilon import Spectrum, softmax_transformer, spectrum
+from deepwide.separation.epsilon import Spectrum, softmax_rank, softmax_transformer, spectrum
 
 
 def test_a_sum_of_three_products_has_three_singular_values() -> None:
@@ -73,3 +73,28 @@ def test_weights_that_lack_an_array_get_a_sentence(tmp_path: Path) -> None:
 def test_outputs_that_are_not_finite_get_a_sentence() -> None:
     with pytest.raises(DeepwideError, match="not finite"):
         spectrum(lambda x: np.full(len(x), np.nan), 2, (1, 1), 5)
+
+
+def test_the_softmax_rank_is_the_spectrum_s_and_marked_as_numerical() -> None:
+    answer = softmax_rank(2, 4, 2, points=30, seed=3, epsilons=(1e-2, 1e-5))
+    again = spectrum(softmax_transformer(2, 4, 2, 3), 4, (4, 4), 30, 3)
+    assert answer.values == again.values
+    assert answer.epsilon_rank == {"0.01": again.rank(1e-2), "1e-05": again.rank(1e-5)}
+    assert answer.numerical
+    assert answer.rows()[0] == {"depth": 2, "width": 4, "heads": 2, "index": 1, "value": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilons": ()}, "between 0 and 1"),
+        ({"epsilons": (7.0,)}, "between 0 and 1"),
+        ({"points": 1}, "points must be"),
+        ({"points": 10**9}, "points must be"),
+        ({"weights": "identity"}, "not identity"),
+        ({"depth": None}, "depth is missing"),
+    ],
+)
+def test_what_is_no_softmax_rank_gets_a_sentence(options: dict[str, object], words: str) -> None:
+    with pytest.raises(DeepwideError, match=words):
+        softmax_rank(**{"depth": 1, "width": 2, **options})  # type: ignore[arg-type]

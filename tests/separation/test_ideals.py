@@ -2,14 +2,16 @@
 
 import pytest
 
-from deepwide.separation import Case, measure
-from deepwide.separation.ideals import affordable, factors, ideal_bounds, lacking
+from deepwide.separation.case import Case
+from deepwide.separation.ideals import affordable, factors, ideal_bound, ideal_bounds, lacking
+from deepwide.separation.measurement import measure
+from deepwide.separation.upper_bounds import upper_bounds
 
 
 @pytest.mark.parametrize(("depth", "width"), [(1, 2), (1, 3), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3)])
 def test_with_enough_positions_it_is_the_count(depth: int, width: int) -> None:
     case = Case(depth, width)
-    assert ideal_bounds(case) == case.block_bounds
+    assert ideal_bounds(case) == upper_bounds(case).blocks
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ def test_with_few_positions_it_is_met_where_the_count_is_not(depth: int, width: 
     case = Case(depth, width, sides=sides)
     bounds = ideal_bounds(case)
     assert measure(case).blocks == bounds
-    assert sum(bounds) < count == sum(case.block_dimensions)
+    assert sum(bounds) < count == sum(upper_bounds(case).dimensions)
 
 
 def test_relations_are_among_what_the_ideals_lack() -> None:
@@ -42,3 +44,15 @@ def test_the_letters_of_a_word_share_the_factors_of_their_gaps() -> None:
 )
 def test_only_ideals_that_take_a_moment_are_shown(depth: int, width: int, soon: bool) -> None:
     assert affordable(Case(depth, width, sides="BBA")) is soon
+
+
+def test_the_bound_of_the_whole_rank_is_given_where_it_applies() -> None:
+    assert ideal_bound(Case(2, 3, sides="BBA")) == 39
+    for other in (
+        Case(2, 2, 2),
+        Case(2, 2, causal=True),
+        Case(2, 2, weights="identity"),
+        Case(3, 4),
+        Case(2, 2, sides="AA"),
+    ):
+        assert ideal_bound(other) is None

@@ -1,25 +1,19 @@
 """One network, evaluated as eq. 3 says, by its Gram matrix, and as one long product."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from deepwide.errors import DeepwideError
 from deepwide.separation.field import PRIME, reduce
 from deepwide.separation.network import (
     Network,
     direct,
-    exact_residues,
-    file_shape,
+    draw_residues,
     gram,
     identity_network,
-    load_network,
     random_network,
-    stream,
     times,
     word,
-)  # fmt: skip
+)
 
 P = PRIME
 SHAPES = [(1, 1, 1), (1, 4, 2), (2, 3, 1), (2, 4, 4), (3, 2, 2), (3, 4, 1), (4, 2, 1)]
@@ -30,7 +24,7 @@ def same(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def inputs(positions: int, width: int, batch: int = 5) -> np.ndarray:
-    return stream("test/inputs", (positions, width, batch), P)
+    return draw_residues("test/inputs", (positions, width, batch), P)
 
 
 def gram_of(x: np.ndarray) -> np.ndarray:
@@ -125,70 +119,9 @@ def test_scaling_a_position_in_the_sums_is_scaling_it_by_a_root() -> None:
         assert same(direct(network, scaled, 2), direct(network, x, 2, scale=np.array([49.0, 1.0, 1.0])))
 
 
-def save(path: Path, arrays: dict[str, np.ndarray]) -> Path:
-    if path.suffix == ".npz":
-        np.savez(path, **arrays)  # type: ignore[arg-type]
-    else:
-        from safetensors.numpy import save_file
-
-        save_file(arrays, path)
-    return path
-
-
-def some_weights(depth: int, width: int) -> dict[str, np.ndarray]:
-    draw = np.random.default_rng(0)
-    names = [f"{layer}.{name}" for layer in range(depth) for name in ("query", "key", "value", "output")]
-    return {name: draw.normal(size=(width, width)).astype(np.float32) for name in names}
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_weights_from_a_file_are_the_network_that_floats_compute(tmp_path: Path, suffix: str) -> None:
-    arrays = {name: np.round(array * 2) / 2 for name, array in some_weights(2, 4).items()}
-    path = save(tmp_path / f"w{suffix}", arrays | {"readout": np.ones(4, dtype=np.float32)})
-    assert file_shape(path) == (2, 4)
-    network = load_network(path, 2, P)
-    x = np.random.default_rng(1).integers(-3, 4, (3, 4)).astype(float)
-    y = x.copy()
-    for layer in range(2):
-        w = {name: arrays[f"{layer}.{name}"].astype(float) for name in ("query", "key", "value", "output")}
-        new = np.zeros_like(y)
-        for h in range(2):
-            rows = slice(2 * h, 2 * h + 2)
-            q, k, v = (y @ w[name][rows].T for name in ("query", "key", "value"))
-            new += (q @ k.T) @ v @ w["output"][:, rows].T
-        y = new
-    exact = exact_residues(np.array([y[1].sum()]), P, "y")
-    assert same(direct(network, x[..., None], 1), exact)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda a: a.pop("1.key"), "no array '1.key'"),
-        (lambda a: a.update({"0.querry": a["0.query"]}), "did you mean '0.query'"),
-        (lambda a: a.update({"0.key": np.zeros((3, 4))}), "all must be"),
-        (lambda a: a.update({"0.key": np.full((4, 4), np.nan)}), "finite"),
-        (lambda a: a.clear(), "holds no weights"),
-    ],
-)
-def test_a_weight_file_that_is_wrong_gets_a_sentence(tmp_path: Path, change: object, words: str) -> None:
-    arrays = some_weights(2, 4)
-    change(arrays)  # type: ignore[operator]
-    with pytest.raises(DeepwideError, match=words):
-        load_network(save(tmp_path / "w.npz", arrays), 1, P)
-
-
-def test_a_weight_file_that_is_none_gets_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "w.npz").write_bytes(b"not a file of arrays")
-    (tmp_path / "w.txt").write_text("")
-    for name, words in (("w.npz", "cannot be read"), ("w.txt", "must end in"), ("v.npz", "no file")):
-        with pytest.raises(DeepwideError, match=words):
-            load_network(tmp_path / name, 1, P)
-
-
-def test_streams_are_beginnings_of_longer_ones_and_differ_by_name() -> None:
-    assert (stream("a", (10,), P) == stream("a", (99,), P)[:10]).all()
-    assert (stream("a", (10,), P) != stream("b", (10,), P)).any()
+def test_residues_are_beginnings_of_longer_draws_and_differ_by_name() -> None:
+    assert (draw_residues("a", (10,), P) == draw_residues("a", (99,), P)[:10]).all()
+    assert (draw_residues("a", (10,), P) != draw_residues("b", (10,), P)).any()
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
@@ -203,3 +136,14 @@ def test_gap_i_of_the_word_holds_the_matrix_of_layer_one_plus_how_often_3_divide
     for gap in range(1, len(matrices) - 1):
         n = between[next(n for n in range(depth) if gap % 3 ** (n + 1))]
         assert same(matrices[gap], n) or same(matrices[gap], n.T), gap
+
+
+def test_two_primes_see_the_same_integers() -> None:
+    """The network that two primes measure is one integer network: 64-bit draws, reduced."""
+    import hashlib
+
+    raw = hashlib.shake_256(b"deepwide/weights/query/3").digest(8 * 4)
+    integers = [int.from_bytes(raw[8 * i : 8 * i + 8], "little") for i in range(4)]
+    for prime in (101, 65_521, P):
+        query = random_network(1, 2, 1, prime, seed=3).query
+        assert [int(value) % prime for value in query.ravel()] == [n % prime for n in integers]

@@ -43,6 +43,22 @@ def shapes(draw: st.DrawFn, *, windows: bool = True) -> Shape:
     return Shape.of(**fields)
 
 
+@st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    """Choices of a small network of any kind and head, for Architecture.of."""
+    kind = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
+    head = "tokens" if kind == "encoder-decoder" else draw(st.sampled_from(["tokens", "class", "pair"]))
+    kv_heads = draw(st.integers(1, 3))
+    fields: dict[str, Any] = {"kind": kind, "head": head, "classes": 0 if head == "tokens" else draw(st.integers(1, 5))}
+    fields |= {"encoder_depth": draw(st.integers(1, 3)) if kind == "encoder-decoder" else 0}
+    fields |= {"depth": draw(st.integers(1, 3)), "width": draw(st.integers(1, 20)), "vocab": draw(st.integers(1, 30))}
+    fields |= {"heads": kv_heads * draw(st.integers(1, 2)), "kv_heads": kv_heads, "head_dim": 2}
+    fields |= {"ff": draw(st.sampled_from(["plain", "gated"])), "ff_width": draw(st.integers(0, 20))}
+    fields |= {"context": draw(st.integers(1, 12)), "tied": draw(st.booleans())}
+    fields |= {"positions": draw(st.sampled_from(["learned", "rotary", "alibi", "none"]))}
+    return fields
+
+
 def attended(shape: Shape, T: int) -> int:
     """Query–key pairs of one head over all layers, counted one by one."""
     pairs = 0
@@ -138,6 +154,58 @@ def test_flops_of_the_largest_shape_are_whole_numbers() -> None:
     shape = Shape(depth=10**9, width=10**9, ff_width=10**9, vocab=10**9, context=10**9)
     assert isinstance(flops(shape).training, int)
     assert flops(shape).training > 10**37
+
+
+@settings(max_examples=25)
+@given(networks(), st.integers(0, 99))
+def test_every_kind_and_head_equals_torchs_counter_forward_and_backward(fields: dict[str, Any], seed: int) -> None:
+    torch = pytest.importorskip("torch", reason="needs the train extra: pip install 'deepwide[dev]'")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from deepwide.model import Architecture, Transformer
+
+    design = Architecture.of(**fields)
+    shape, batch = design.shape, 2
+    T, S = (int(n) for n in np.random.default_rng(seed).integers(1, shape.context + 1, 2))
+    two = shape.kind == "encoder-decoder" or shape.head == "pair"
+    model = Transformer(design).to("meta")
+    tokens, source = (torch.zeros(batch, length, dtype=torch.long, device="meta") for length in (T, S))
+    counted = flops(shape, T, source=S if two else None)
+    with sdpa_kernel(SDPBackend.MATH):  # plain products: a fused kernel computes scores again in its backward pass
+        with FlopCounterMode(display=False) as counter:
+            logits = model(tokens, source_BS=source if two else None)
+        assert counter.get_total_flops() == batch * counted.forward
+        with FlopCounterMode(display=False) as counter:
+            logits.sum().backward()
+        assert counter.get_total_flops() == batch * (counted.training - counted.forward)
+    assert counted.training_per_token == counted.training / (T + S if two else T)
+
+
+@given(networks(), st.integers(1, 12), st.integers(1, 12))
+def test_the_masks_of_every_kind_leave_the_pairs_that_a_loop_counts(fields: dict[str, Any], T: int, S: int) -> None:
+    names = ("kind", "encoder_depth", "head", "classes", "depth", "width", "heads", "kv_heads", "head_dim")
+    shape = Shape.of(**{name: fields[name] for name in names})
+    past = sum(1 for i in range(T) for j in range(T) if j <= i or shape.kind == "encoder")
+    past_of_source = sum(1 for i in range(S) for j in range(S) if j <= i or shape.kind == "encoder")
+    two = shape.kind == "encoder-decoder" or shape.head == "pair"
+    pairs = shape.depth * past
+    if shape.head == "pair":
+        pairs += shape.depth * past_of_source
+    if shape.kind == "encoder-decoder":
+        pairs += shape.encoder_depth * S * S + shape.depth * T * S
+    counted = flops(shape, T, "causal", source=S if two else None)
+    assert counted.attention == 4 * pairs * shape.heads * shape.head_dim
+
+
+def test_a_source_is_as_long_as_the_sequence_unless_given_and_only_where_one_is_read() -> None:
+    both = Shape(depth=2, width=64, kind="encoder-decoder", encoder_depth=2, context=32)
+    assert flops(both) == flops(both, 32, source=32)
+    assert flops(both, 7) == flops(both, 7, source=7)
+    with pytest.raises(DeepwideError, match=r"this shape reads one sequence\.$"):
+        flops(Shape(depth=2, width=64), source=8)
+    with pytest.raises(DeepwideError, match="source must be at least 1, not '0'"):
+        flops(both, source=0)
 
 
 # One feed-forward of every expert runs for the tokens routed to it, and each token is routed to `active` of them:

@@ -3,10 +3,11 @@
 Tensor names carry their shape: B batch, T tokens, D width, F feed-forward, H heads, K head width.
 """
 
+import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
@@ -135,27 +136,28 @@ def _future(T: int) -> Any:
     return _MASKS.setdefault(T, torch.ones(T, T, dtype=torch.bool).triu(1))
 
 
-def saved_bytes(block: Any, x: Any) -> int:
+def saved_bytes(block: Any, x: Any, parameters: Any = None) -> int:
     """Bytes of the different storages autograd keeps for the backward pass, parameters and masks aside."""
-    not_activations = {tensor.untyped_storage().data_ptr() for tensor in (*block.parameters(), *_MASKS.values())}
-    kept: dict[int, Any] = {}  # holds the tensors, so that no address is used twice
+    parameters = block.parameters() if parameters is None else parameters
+    not_activations = {tensor.untyped_storage().data_ptr() for tensor in (*parameters, *_MASKS.values())}
+    saved: dict[int, Any] = {}  # holds the tensors, so that no address is used twice
 
     def keep(tensor: Any) -> Any:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in not_activations:
-            kept[storage.data_ptr()] = tensor
+            saved[storage.data_ptr()] = tensor
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         out = block(x)
     del out
-    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
 
 
-def layer_bytes(shape: Shape, B: int, T: int, **how: Any) -> int:
+def layer_bytes(shape: Shape, B: int, T: int, **choices: Any) -> int:
     """One layer's activations by the formula: what a second layer adds."""
     one, two = (
-        training_memory(shape.but(depth=depth, experts=shape.experts), batch=B, sequence=T, **how).activations
+        training_memory(shape.but(depth=depth, experts=shape.experts), batch=B, sequence=T, **choices).activations
         for depth in (1, 2)
     )
     return two - one
@@ -221,14 +223,115 @@ def test_eager_attention_keeps_its_scores(precision: str, dtype: Any) -> None:
     assert formula - flash == per_score * B * shape.heads * T * T
 
 
+@st.composite
+def networks(draw: st.DrawFn) -> dict[str, Any]:
+    """Choices of a small network whose every part is as lean as the formula: no grouped heads, no rotation."""
+    kind = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
+    head = "tokens" if kind == "encoder-decoder" else draw(st.sampled_from(["tokens", "class", "pair"]))
+    fields: dict[str, Any] = {"kind": kind, "head": head, "classes": 0 if head == "tokens" else draw(st.integers(2, 5))}
+    fields |= {"encoder_depth": draw(st.integers(1, 3)) if kind == "encoder-decoder" else 0}
+    fields |= {"depth": draw(st.integers(1, 3)), "width": draw(st.integers(2, 20)), "vocab": 11, "context": 16}
+    fields |= {"heads": draw(st.integers(1, 3)), "head_dim": draw(st.integers(2, 9)), "tied": draw(st.booleans())}
+    fields |= {"ff": draw(st.sampled_from(["plain", "gated"])), "ff_width": draw(st.integers(0, 20))}
+    fields |= {"positions": draw(st.sampled_from(["learned", "none"])), "norm_place": draw(st.sampled_from(PLACES))}
+    return fields | {"norm": draw(st.sampled_from(["layernorm", "none"])), "final_norm": draw(st.booleans())}
+
+
+PLACES = ["pre", "post", "peri"]
+
+
+@settings(max_examples=60)
+@given(networks(), st.integers(2, 16), st.integers(2, 16))
+def test_whole_networks_of_every_kind_and_head_keep_what_the_formula_says_to_the_byte(
+    fields: dict[str, Any], T: int, S: int
+) -> None:
+    """Left out per token: its number, of 8 bytes; two numbers of each norm and the log-sum-exp of each head."""
+    from deepwide.model import Architecture, Transformer
+
+    design, B = Architecture.of(**fields), 3
+    s = design.shape
+    two = s.kind == "encoder-decoder" or s.head == "pair"
+    model = Transformer(design)
+    tokens, source = (torch.zeros(B, length, dtype=torch.long) for length in (T, S))
+    inputs = {"source_BS": source} if two else {}
+    measured = saved_bytes(lambda x: model(x, **inputs), tokens, model.parameters())
+    formula = training_memory(s, batch=B, sequence=T, source=S if two else None, precision="fp32").activations
+    sublayers, norm = 2 if s.ff_width else 1, 0 if s.norm == "none" else 2 * (2 if design.norm_place == "peri" else 1)
+    layer, final = sublayers * norm + s.heads, 2 if norm and s.final_norm else 0
+    small = (T + S if s.head == "pair" else T) * (s.depth * layer + final)
+    if s.kind == "encoder-decoder":
+        small += T * s.depth * (norm + s.heads) + S * (s.encoder_depth * layer + final)
+    assert measured == formula + 4 * B * small + 8 * tokens.numel() + (8 * source.numel() if two else 0)
+
+
+@pytest.mark.parametrize("attention", ["flash", "eager"])
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "encoder"},
+        {"final_norm": False},
+        {"head": "class", "classes": 3},
+        {"kind": "encoder", "head": "pair", "classes": 3},
+        {"kind": "encoder-decoder", "encoder_depth": 5},
+        {"kind": "encoder-decoder", "encoder_depth": 5, "qk_norm": "head", "final_norm": False},
+    ],
+)
+def test_the_printed_formula_gives_the_number(fields: dict[str, Any], recompute: bool, attention: str) -> None:
+    """Read as a person would: · is a product, 2d is 2·d, and letters stand for what the legend says."""
+    shape, T, S, B = Shape.of(depth=3, width=64, heads=4, kv_heads=2, vocab=11, **fields), 10, 7, 2
+    two = shape.kind == "encoder-decoder" or shape.head == "pair"
+    if shape.head == "pair":
+        S = T  # or the scores of the two would need two formulas
+    memory = training_memory(
+        shape,
+        batch=B,
+        sequence=T,
+        source=S if two else None,
+        precision="bf16",
+        attention=attention,
+        recompute=recompute,
+    )
+    whole, *layers = memory.formula["activations"].split(", ")
+    if ", S·a" in memory.formula["activations"]:
+        whole, layers = f"{whole}, {layers[0]}", layers[1:]
+    letters: dict[str, Any] = {"B": B, "T": T, "S": S, "L": 3, "E": 5, "d": 64, "q": 64, "kv": 32, "f": 256, "heads": 4}
+    letters["max"] = max
+
+    def value(formula: str) -> int:
+        product = re.sub(r"(\d)([a-z])", r"\1*\2", formula.replace("·", "*"))
+        return int(eval(product, {"__builtins__": {}}, letters))
+
+    for layer in layers:
+        name, formula, number = layer.split(" = ")
+        assert value(formula) == int(number.replace(",", ""))
+        letters[name] = value(formula)
+    assert value(whole) == memory.activations
+
+
+def test_only_decoders_for_tokens_have_a_cache_and_cross_attention_keeps_its_source() -> None:
+    both = Shape(depth=3, encoder_depth=5, width=64, heads=4, kv_heads=2, kind="encoder-decoder")
+    per_position = 2 * 2 * 2 * 16  # two bytes; keys and values of two heads
+    assert inference_memory(both, batch=2, sequence=10, source=7).cache == 2 * per_position * 3 * (10 + 7)
+    assert inference_memory(both).cache_bytes_per_token == 3 * per_position
+    for fields in ({"kind": "encoder"}, {"head": "class", "classes": 2}, {"head": "pair", "classes": 2}):
+        memory = inference_memory(Shape.of(depth=3, width=64, **fields))
+        assert (memory.cache, memory.cache_bytes_per_token, memory.total) == (0, 0, memory.weights)
+
+
+def test_logits_of_classes_are_one_row_per_sequence() -> None:
+    shape = Shape(depth=2, width=64, head="class", classes=5)
+    assert training_memory(shape, batch=3, precision="fp32").logits == (4 + 4) * 3 * 5
+
+
 def test_recomputing_keeps_each_layers_input_and_one_layer() -> None:
     shape = Shape(depth=7, width=64, heads=4, context=32)
     layer = layer_bytes(shape, 2, 32, precision="fp32")
-    kept = training_memory(shape, batch=2, precision="fp32", recompute=True).activations
+    recomputed = training_memory(shape, batch=2, precision="fp32", recompute=True).activations
     whole = training_memory(shape, batch=2, precision="fp32").activations
     ends = 4 * 2 * 32 * 2 * 64  # the final norm's input and the head's
     assert whole == 7 * layer + ends
-    assert kept == 7 * 4 * 2 * 32 * 64 + layer + ends
+    assert recomputed == 7 * 4 * 2 * 32 * 64 + layer + ends
 
 
 def test_dense_layers_of_a_mixture_are_counted_as_dense() -> None:
@@ -275,9 +378,9 @@ def test_the_loss_keeps_logits_and_their_softmax_in_32_bits() -> None:
     B, T, V = 2, 5, 300
     logits = torch.randn(B * T, V, requires_grad=True)
     targets = torch.zeros(B * T, dtype=torch.long)
-    kept = saved_bytes(_Loss(targets), logits)
+    saved = saved_bytes(_Loss(targets), logits)
     log_softmax = 4 * B * T * V
-    assert kept == log_softmax + targets.nbytes + 4  # and the total weight
+    assert saved == log_softmax + targets.nbytes + 4  # and the total weight
     memory = training_memory(Shape(depth=1, width=64, vocab=V), batch=B, sequence=T, precision="fp32")
     assert memory.logits == logits.nbytes + log_softmax
 

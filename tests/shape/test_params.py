@@ -77,6 +77,64 @@ def test_published_totals_are_met_to_the_parameter(name: str, fields: dict[str, 
     assert Shape(**fields).total_params == total, name
 
 
+BART = {"kind": "encoder-decoder", "extra_positions": 2, "embedding_norm": True, "final_norm": False}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "total"),
+    [
+        ("base", {"depth": 6, "encoder_depth": 6, "width": 768, "vocab": 50265, "context": 1024}, 139_420_416),
+        ("large", {"depth": 12, "encoder_depth": 12, "width": 1024, "vocab": 50265, "context": 1024}, 406_291_456),
+    ],
+)
+def test_barts_published_totals_are_met_to_the_parameter(name: str, fields: dict[str, Any], total: int) -> None:
+    assert Shape.of(**(BART | fields)).total_params == total, name
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 30), st.integers(1, 50))
+def test_an_encoder_decoder_has_the_parameters_of_transformers_bart(
+    depth: int, encoder_depth: int, heads: int, ff_width: int, vocab: int
+) -> None:
+    torch = pytest.importorskip("torch", reason="needs the train extra: pip install 'deepwide[dev]'")
+    transformers = pytest.importorskip("transformers", reason="needs the dev extra: pip install 'deepwide[dev]'")
+    sizes = {"d_model": 8 * heads, "vocab_size": vocab + 3, "max_position_embeddings": 20}
+    for stack, layers in (("encoder", encoder_depth), ("decoder", depth)):
+        sizes |= {f"{stack}_layers": layers, f"{stack}_attention_heads": heads, f"{stack}_ffn_dim": ff_width}
+    with torch.device("meta"):
+        model = transformers.BartForConditionalGeneration(transformers.BartConfig(**sizes))
+    fields = {"depth": depth, "encoder_depth": encoder_depth, "width": 8 * heads, "heads": heads}
+    shape = Shape.of(**(BART | fields | {"ff_width": ff_width, "vocab": vocab + 3, "context": 20}))
+    assert shape.total_params == model.num_parameters()
+    blocks = sum(p.numel() for name, p in model.named_parameters() if ".layers." in name)
+    assert shape.block_params == blocks
+
+
+def test_an_encoder_decoder_of_bare_matrices_has_28_width_squared_per_pair_of_layers() -> None:
+    """12d² for an encoder layer, 16d² for a decoder layer with its cross-attention."""
+    bare: dict[str, Any] = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
+    shape = Shape(depth=5, encoder_depth=3, width=64, kind="encoder-decoder", **bare)
+    assert shape.block_params == (5 * 16 + 3 * 12) * 64**2
+
+
+@pytest.mark.parametrize(("block_norms", "residual_scales"), [(2, 0), (4, 0), (2, 2), (4, 2 * 64)])
+def test_cross_attention_has_its_share_of_norms_and_scales(block_norms: int, residual_scales: int) -> None:
+    """A decoder layer has three sublayers to an encoder layer's two; each stack has a final norm."""
+    fields = {"block_norms": block_norms, "residual_scales": residual_scales}
+    shape = Shape.of(depth=5, encoder_depth=3, width=64, kind="encoder-decoder", **fields)
+    layers = 3 * 2 + 5 * 3  # sublayers
+    assert shape.params.norms == (layers * block_norms // 2 + 2) * 2 * 64 + layers * residual_scales // 2
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.sampled_from(["decoder", "encoder"]))
+def test_heads_for_classes_are_no_block_parameters(width: int, classes: int, kind: Any) -> None:
+    tokens = Shape(depth=2, width=width, kind=kind)
+    one = tokens.but(head="class", classes=classes)
+    two = tokens.but(head="pair", classes=classes, tied=False, head_bias=True)
+    assert one.block_params == two.block_params == tokens.block_params
+    assert one.total_params - tokens.total_params == one.params.head == (width + 1) * classes
+    assert two.total_params - tokens.total_params == (4 * width + 1) * width + (width + 1) * classes
+
+
 @st.composite
 def shapes(draw: st.DrawFn) -> Shape:
     """Any shape, with every part a model may have."""

@@ -8,14 +8,15 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from deepwide.run.lease import read_lease
-from deepwide.sweeping import Driver, Resources, Spec, cells_of, export, status_of, table
+from deepwide.run import RunFolder, read_lease
+from deepwide.sweeping import Driver, Resources, Spec, cell_state, cells_of, export, table
 from deepwide.sweeping.executors.local import LocalExecutor
+from deepwide.sweeping.worker import work
 from sweeping.toys import deepwide, start, toys, write_toml
 
 
@@ -26,7 +27,7 @@ def drive(spec: Spec, runs: Path, **options: int) -> Driver:
 
 
 def states(spec: Spec, runs: Path) -> Counter[str]:
-    return Counter(status_of(cell, runs).state for cell in cells_of(spec))
+    return Counter(cell_state(cell, runs).state for cell in cells_of(spec))
 
 
 def csv(spec: Spec, runs: Path, home: Path) -> bytes:
@@ -43,12 +44,12 @@ def test_a_sweep_runs_to_its_end_and_then_does_nothing(memory: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in memory.rglob("*") if path.is_file()} == before
 
 
-def test_a_cell_that_raises_has_failed_and_the_others_go_on(memory: Path) -> None:
+def test_a_cell_that_raises_has_failed_and_the_others_run(memory: Path) -> None:
     spec = toys(grid={"fail_at": [0, 3]}, seeds=[0])
     drive(spec, memory)
     assert states(spec, memory) == {"done": 1, "failed": 1}
-    (failed,) = (s for s in (status_of(cell, memory) for cell in cells_of(spec)) if s.state == "failed")
-    assert failed.note == "RuntimeError: the toy was told to fail here"
+    (failed,) = (s for s in (cell_state(cell, memory) for cell in cells_of(spec)) if s.state == "failed")
+    assert failed.error == "RuntimeError: the toy fails here on purpose"
     logs = "".join(path.read_text() for path in memory.rglob("worker.log"))
     assert "Traceback" in logs
 
@@ -57,21 +58,13 @@ def test_a_cell_that_ends_its_worker_each_time_fails_after_three_and_holds_up_no
     spec = toys(grid={"exit_at": [0, 3, 0, 0]}, seeds=[0, 1])
     drive(spec, memory, per_worker=4)
     assert states(spec, memory) == {"done": 2, "failed": 2}
-    assert "3 times" in next(s.note for s in (status_of(c, memory) for c in cells_of(spec)) if s.state == "failed")
+    assert "3 times" in next(s.error for s in (cell_state(c, memory) for c in cells_of(spec)) if s.state == "failed")
 
 
 def test_a_diverging_cell_says_so(memory: Path) -> None:
     spec = toys(grid={"lr": [0.05, 1e5]}, run={"steps": 200, "checkpoint_every": 100}, seeds=[0])
     drive(spec, memory)
     assert states(spec, memory) == {"done": 1, "diverged": 1}
-
-
-@pytest.mark.parametrize("status", ["diverged", "oom"])
-def test_the_reason_a_run_ended_for_is_in_its_status(memory: Path, status: str) -> None:
-    (cell,) = cells_of(toys(grid={}, seeds=[0]))
-    with cell.folder(memory).lease("me") as lease:
-        lease.finish(status, step=3, why="the loss of step 3 is not a finite number")
-    assert status_of(cell, memory).note == "the loss of step 3 is not a finite number"
 
 
 def test_an_unreadable_cell_is_left_alone_and_named_while_the_others_run(memory: Path) -> None:
@@ -95,12 +88,12 @@ def test_a_lease_damaged_while_its_worker_runs_ends_that_cell_and_not_the_drive(
         if (memory / cells[0].id / "metrics.jsonl").exists():
             damaged.write_text("{")
 
-    outcome = driver.drive(cells, memory, each_tick=damage)
+    outcome = driver.drive(cells, memory, on_tick=damage)
     assert list(outcome.unreadable) == [cells[0].id]
     assert states(spec, memory) == {"unreadable": 1, "done": 1}
 
 
-def test_sigterm_to_the_driver_checkpoints_and_the_sweep_goes_on_to_the_same_table(
+def test_sigterm_to_the_driver_checkpoints_and_the_sweep_resumes_to_the_same_table(
     memory: Path, tmp_path: Path
 ) -> None:
     slow = {"seconds_per_step": 0.05, "steps": 25, "checkpoint_every": 20}
@@ -114,11 +107,89 @@ def test_sigterm_to_the_driver_checkpoints_and_the_sweep_goes_on_to_the_same_tab
     driver.communicate(timeout=20)
     assert driver.returncode == 130
     assert time.monotonic() - began < 10
-    stopped = [status_of(cell, memory / "runs") for cell in cells_of(spec)]
+    stopped = [cell_state(cell, memory / "runs") for cell in cells_of(spec)]
     assert sum(s.state == "interrupted" and bool(s.checkpoint) for s in stopped) == 2
     assert deepwide("sweep", "resume", file, "--runs", memory / "runs").returncode == 0
     drive(spec, memory / "whole")
     assert csv(spec, memory / "runs", tmp_path) == csv(spec, memory / "whole", tmp_path)
+
+
+@pytest.mark.parametrize("shift", [3600.0, -3600.0], ids=["an hour ahead", "an hour behind"])
+def test_a_driver_whose_clock_is_wrong_finishes_at_once(
+    memory: Path, monkeypatch: pytest.MonkeyPatch, shift: float
+) -> None:
+    """Only the file system's clock counts for leases; a worker is judged by whether it renews its own."""
+    spec = toys(grid={"width": [2, 3]}, seeds=[0], run={"seconds_per_step": 0.3, "steps": 6})
+    (abandoned, other) = cells_of(spec)
+    abandon_elsewhere(abandoned.folder(memory), seconds_ago=30)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + shift)
+    driver = Driver(LocalExecutor(Resources(lease_seconds=5), 2))
+    driver.drive([abandoned, other], memory, stop=deadline(40))
+    assert states(spec, memory) == {"done": 2}
+    assert driver.outcome.started == 2, "no healthy worker was stopped, no expired lease was waited for"
+
+
+def abandon_elsewhere(folder: RunFolder, seconds_ago: float) -> None:
+    """As if a worker of another machine had died so long ago, holding a lease of five seconds."""
+    with folder.lease("elsewhere", seconds=5):
+        pass
+    path = folder.path / "lease.json"
+    held = json.loads(path.read_text())
+    held["process"]["machine"] = "another"
+    path.write_text(json.dumps(held | {"ended": ""}))
+    then = time.time() - seconds_ago
+    os.utime(path, (then, then))
+
+
+def deadline(seconds: float) -> Callable[[], bool]:
+    """A reason to stop, so that a test that would never end fails instead."""
+    began = time.monotonic()
+    return lambda: time.monotonic() - began > seconds
+
+
+class CutOff:
+    """An executor whose first worker is cut off: it holds its lease, renews nothing, and is never said to have ended.
+
+    One poll is one second, for the driver's clock and for the file system's.
+    """
+
+    name, slots = "cut off", 1
+
+    def __init__(self) -> None:
+        self.seconds, self.stopped = 0.0, 0
+        self.owners: list[str] = []
+        self.lease, self.renewed = Path(), 0.0
+
+    def start(self, folders: Sequence[Path], owner: str) -> int:
+        self.owners.append(owner)
+        self.lease = folders[0] / "lease.json"
+        if len(self.owners) == 1:
+            with RunFolder.open(folders[0]).lease(owner, seconds=60):
+                pass
+            self.lease.write_text(json.dumps(json.loads(self.lease.read_text()) | {"ended": "", "process": {}}))
+            self.renewed = self.lease.stat().st_mtime
+        else:
+            work(folders, owner=owner)
+        return len(self.owners)
+
+    def poll(self, job: int) -> int | None:
+        self.seconds += 1.0
+        return 0 if job > 1 else None
+
+    def stop(self, jobs: Sequence[int]) -> None:
+        self.stopped += len(jobs)
+        if len(self.owners) == 1:  # so much time has passed on the file system too
+            os.utime(self.lease, (self.renewed - self.seconds,) * 2)
+
+
+def test_a_worker_that_renews_nothing_for_the_length_of_its_lease_is_replaced(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    executor = CutOff()
+    Driver(executor, clock=lambda: executor.seconds).drive([cell], memory, stop=deadline(30))
+    assert cell_state(cell, memory).state == "done"
+    assert (len(executor.owners), executor.stopped) == (2, 1)
+    assert 60 < executor.seconds < 75, "not before the length of a lease by the driver's own clock, and soon after"
 
 
 @pytest.mark.slow
@@ -155,12 +226,12 @@ def test_eight_processes_and_two_drivers_on_two_hundred_cells_end_each_exactly_o
     file = write_toml(tmp_path / "toys.toml", grid=dict(spec.grid), seeds=list(spec.seeds), run=run)
     runs = memory / "runs"
     drivers = [start("sweep", "run", file, "--runs", runs, "--processes", "4", "--json") for _ in range(2)]
-    said = [json.loads(driver.communicate(timeout=150)[0]) for driver in drivers]
+    answers = [json.loads(driver.communicate(timeout=150)[0]) for driver in drivers]
     assert [driver.returncode for driver in drivers] == [0, 0]
     cells = cells_of(spec)
     assert len(cells) == 200
-    assert all(answer["counts"] == {"done": 200} for answer in said)
-    assert min(answer["started"] for answer in said) > 0, "both drivers worked"
+    assert all(answer["counts"] == {"done": 200} for answer in answers)
+    assert min(answer["started"] for answer in answers) > 0, "both drivers worked"
     folders = [path for path in runs.iterdir() if not path.name.startswith(".")]
     assert len(folders) == 200
     owners = set()
@@ -180,10 +251,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    made = subprocess.run(
+    mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
     )
-    if made.returncode:
+    if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
@@ -196,21 +267,20 @@ def test_a_full_disk_keeps_the_last_checkpoint_says_so_and_resumes_when_there_is
     file, spec = write_toml(tmp_path / "toys.toml", grid={}, seeds=[0], run=run), toys(grid={}, seeds=[0], run=run)
     (cell,) = cells_of(spec)
     driver = start("sweep", "run", file, "--runs", small_disk)
-    _until(lambda: bool(status_of(cell, small_disk).checkpoint))
+    _until(lambda: bool(cell_state(cell, small_disk).checkpoint))
     with open(small_disk / "ballast", "wb", buffering=0) as ballast:
         try:
             while True:
                 ballast.write(bytes(4096))
         except OSError:
             pass
-    _, said = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=60)
     assert driver.returncode == 2
-    assert "is full: free some room" in said
-    status = status_of(cell, small_disk)
+    assert "is full: free some room" in errors
+    status = cell_state(cell, small_disk)
     assert status.state == "disk_full", status
     assert cell.folder(small_disk).result() is None
-    found = cell.folder(small_disk).latest_checkpoint("numpy")
-    assert found is not None, "the last checkpoint is good"
+    assert cell.folder(small_disk).latest_checkpoint("numpy") is not None, "the last checkpoint is good"
     (small_disk / "ballast").unlink()
     assert deepwide("sweep", "resume", file, "--runs", small_disk).returncode == 0
     drive(spec, memory)
@@ -255,15 +325,15 @@ checkpoint_every = 5
 
 def _workers(runs: Path) -> list[int]:
     """The processes that work in a folder now."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
         if b"worker" in words and any(word.startswith(os.fsencode(runs)) for word in words):
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def _kill(pid: int) -> None:
@@ -291,4 +361,4 @@ def test_leftovers_of_workers_do_not_confuse_a_sweep(memory: Path) -> None:
     assert states(spec, memory) == {"done": 8}
     assert not list(folder.path.glob(".result*"))
     shutil.rmtree(folder.path)
-    assert status_of(cells[0], memory).state == "waiting"
+    assert cell_state(cells[0], memory).state == "waiting"

@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -14,7 +15,7 @@ from deepwide.shape import flops
 from deepwide.sweeping import cells_of, make_spec
 from deepwide.sweeping.grid import width_for
 from deepwide.sweeping.spec import Iso
-from deepwide.sweeping.transformer import TransformerTrainer
+from deepwide.sweeping.trainers.transformer import TransformerTrainer
 from sweeping.toys import toys
 
 REAL: dict[str, Any] = {
@@ -94,7 +95,7 @@ def test_the_width_is_the_nearest_of_all_multiples(counting: str, multiple: int)
             iso = Iso(**table, tolerance=0.999)
 
             def miss(width: int, depth: int = depth, size: int = size) -> float:
-                cost = trainer.cost(trainer.resolve(fixed | {"model": {"depth": depth, "width": width}}))
+                cost = trainer.resolve(fixed | {"model": {"depth": depth, "width": width}}).cost
                 params = cost.block_params if counting == "block" else cost.total_params
                 return abs(math.log(params / size))
 
@@ -143,6 +144,41 @@ def test_cells_that_miss_their_size_are_left_out_if_asked() -> None:
         cells_of(make_spec(REAL | {"iso": iso | {"misses": "refuse"}}))
     with pytest.raises(DeepwideError, match="has no cell"):
         cells_of(make_spec(REAL | {"iso": iso | {"params": ["10"]}}))
+
+
+def test_all_cells_that_miss_their_size_are_reported_at_once() -> None:
+    iso = {"params": ["10", "3.3k", "100k"], "depths": [1, 8], "tokens": "200k", "tolerance": 0.2}
+    grid = {"model.preset": ["levine", "llama"]}
+    with pytest.raises(DeepwideError) as caught:
+        cells_of(make_spec(REAL | {"iso": iso, "grid": grid}, source="mine.toml"))
+    sentence = str(caught.value)
+    assert sentence.startswith("mine.toml: no width in multiples of 8 is within 20% of 10 at depth 1 (width 8 has ")
+    assert "10 at depth 8 (width 8 has " in sentence
+    assert "3.3K at depth 8 (width 8 has " in sentence
+    assert "100K" not in sentence
+    many = iso | {"depths": list(range(1, 40)), "params": ["10"]}
+    with pytest.raises(DeepwideError, match="and 33 more: raise"):
+        cells_of(make_spec(REAL | {"iso": many}))
+
+
+def test_sizes_are_shown_alike() -> None:
+    iso = {"params": [6000, 12_000], "depths": [1], "tokens": "200k", "tolerance": 0.4}
+    cells = cells_of(make_spec(REAL | {"iso": iso}))
+    assert [cell.name.split()[0] for cell in cells] == ["size=6K", "size=12K"]
+
+
+def test_a_sweep_without_a_shape_says_what_is_missing_and_where() -> None:
+    with pytest.raises(DeepwideError, match=r"^mine\.toml: the sweep gives no depth: write grid\.depth"):
+        cells_of(make_spec({"name": "mine", "run": {"tokens": 1000}, "grid": {}}, source="mine.toml"))
+
+
+def test_each_cell_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import deepwide.training
+
+    spy = mock.Mock(side_effect=deepwide.training.resolve)
+    monkeypatch.setattr(deepwide.training, "resolve", spy)
+    spec = make_spec({"name": "n", "run": REAL["run"] | {"steps": 3}, "grid": {"depth": [1, 2], "width": [16, 32]}})
+    assert len(cells_of(spec)) == spy.call_count == 4
 
 
 def test_iso_flops_cells_cost_the_same_to_within_a_step() -> None:

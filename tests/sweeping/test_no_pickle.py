@@ -13,10 +13,9 @@ import pytest
 
 import deepwide
 from deepwide.errors import DeepwideError
-from deepwide.run import RunFolder
-from deepwide.run.records import canonical
-from deepwide.sweeping import cells_of, read_spec, status_of, table
-from deepwide.sweeping.worker import OVER, UNREADABLE, work
+from deepwide.run import RunFolder, canonical
+from deepwide.sweeping import cell_state, cells_of, read_spec, table
+from deepwide.sweeping.worker import Exit, work
 from sweeping.toys import toys
 
 SOURCE = Path(deepwide.__file__).parent
@@ -69,11 +68,11 @@ def test_a_pickle_in_place_of_state_is_unreadable(
 ) -> None:
     folder = made(memory)
     (folder.path / name).write_bytes(malice.replace(b"\n", b" ") + ending)
-    expected = OVER if (name, ending) == ("metrics.jsonl", b"") else UNREADABLE  # without a line break: a torn tail
+    expected = Exit.FINISHED if (name, ending) == ("metrics.jsonl", b"") else Exit.UNREADABLE
     assert work([folder.path], owner="one") == expected
     (cell,) = cells_of(toys(grid={}, seeds=[0], run={"steps": 6, "checkpoint_every": 2}))
-    status_of(cell, memory)
-    if expected == UNREADABLE and name in ("config.json", "result.json"):
+    cell_state(cell, memory)
+    if expected == Exit.UNREADABLE and name in ("config.json", "result.json"):
         with pytest.raises(DeepwideError):
             table([cell], memory)
     assert not (tmp_path / "marker").exists()
@@ -90,7 +89,7 @@ def test_a_pickle_in_a_checkpoint_is_skipped(
     (home / "model.pt").write_bytes(malice)
     (home / "optimizer.bin").write_bytes(malice)
     if vouched and name != "manifest.json":
-        files = {each: hashlib.sha256((home / each).read_bytes()).hexdigest() for each in SAVED[1:]}
+        files = {saved: hashlib.sha256((home / saved).read_bytes()).hexdigest() for saved in SAVED[1:]}
         files["model.pt"] = hashlib.sha256(malice).hexdigest()
         manifest = {"run": folder.id, "step": 4, "files": files}
         own = hashlib.sha256(canonical(manifest).encode()).hexdigest()
@@ -98,7 +97,7 @@ def test_a_pickle_in_a_checkpoint_is_skipped(
     found = folder.latest_checkpoint("numpy")
     assert found is not None
     assert found.step == 2
-    assert work([folder.path], owner="one") == OVER
+    assert work([folder.path], owner="one") == Exit.FINISHED
     assert not (tmp_path / "marker").exists()
 
 
@@ -132,6 +131,7 @@ def test_nothing_is_unpickled_while_a_run_is_resumed(memory: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
+from typing import Any
 from deepwide.sweeping.worker import work
 seen = []
 sys.addaudithook(lambda name, _: seen.append(name) if name == "pickle.find_class" else None)

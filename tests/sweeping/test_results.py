@@ -6,22 +6,21 @@ import polars
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.run import UnreadableRun
-from deepwide.sweeping import cells_of, export, metrics, table
+from deepwide.sweeping import cells_of, curves, export, table, unfinished
 from deepwide.sweeping.worker import work
 from sweeping.toys import toys
 
 
 @pytest.fixture
 def runs(memory: Path) -> Path:
-    """Seven of eight cells over, one of them failed; in no particular order."""
+    """Seven of eight cells finished; in no particular order."""
     cells = cells_of(toys())
     for cell in reversed(cells[1:]):
         work([cell.folder(memory).path], owner="one")
     return memory
 
 
-def test_one_row_a_cell_that_is_over_in_the_order_of_the_spec(runs: Path) -> None:
+def test_one_row_per_finished_cell_in_the_order_of_the_spec(runs: Path) -> None:
     cells = cells_of(toys())
     frame = table(cells, runs)
     assert frame["id"].to_list() == [cell.id for cell in cells[1:]]
@@ -29,6 +28,8 @@ def test_one_row_a_cell_that_is_over_in_the_order_of_the_spec(runs: Path) -> Non
     assert frame["status"].to_list() == ["done"] * 7
     assert "seconds" not in frame.columns
     assert "seconds" in table(cells, runs, timings=True).columns
+    assert table(toys(), runs).equals(frame), "a spec will do"
+    assert unfinished(cells, runs) == 1
 
 
 def test_the_seed_is_in_the_table_though_only_one_was_asked_for(runs: Path) -> None:
@@ -56,13 +57,13 @@ def test_losses_come_back_to_the_bit(runs: Path, tmp_path: Path) -> None:
 
 
 def test_curves_have_every_record_of_every_run(runs: Path) -> None:
-    frame = metrics(cells_of(toys()), runs)
+    frame = curves(toys(), runs)
     assert len(frame) == 7 * 4
     assert set(frame.columns) == {"id", "step", "loss"}
 
 
 def test_polars_reads_the_folders_without_us(runs: Path) -> None:
-    """One JSON object a line, so that any tool can read all results with one pattern."""
+    """One JSON object per line, so that any tool can read all results with one pattern."""
     assert len(polars.scan_ndjson(str(runs / "*/result.json")).collect()) == 7
     assert len(polars.scan_ndjson(str(runs / "*/metrics.jsonl")).collect()) == 28
 
@@ -70,5 +71,8 @@ def test_polars_reads_the_folders_without_us(runs: Path) -> None:
 def test_an_unreadable_result_stops_the_table(runs: Path) -> None:
     cell = cells_of(toys())[2]
     (runs / cell.id / "result.json").write_text("{")
-    with pytest.raises(UnreadableRun, match=cell.id):
+    with pytest.raises(DeepwideError, match=cell.id):
+        table(cells_of(toys()), runs)
+    (runs / cells_of(toys())[3].id / "config.json").write_text("{")
+    with pytest.raises(DeepwideError, match="1 more like it"):
         table(cells_of(toys()), runs)

@@ -1,6 +1,5 @@
 """A sweep's file: what is in it is checked, what is not known is refused with the nearest name."""
 
-import contextlib
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,22 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.sweeping import cells_of, make_spec, read_spec
+from deepwide.sweeping.spec import as_spec
 from sweeping.toys import TABLE, toys, write_toml
 
 
 def refused(**changes: Any) -> str:
     with pytest.raises(DeepwideError) as caught:
         cells_of(make_spec(TABLE | changes))
-    sentence = str(caught.value)
-    assert "\n" not in sentence
+    return one_sentence(caught.value)
+
+
+def one_sentence(error: DeepwideError) -> str:
+    """The message, which a user must be able to read at a glance."""
+    sentence = str(error)
+    assert len(sentence.splitlines()) == 1, sentence
+    assert len(sentence) < 700, sentence
+    assert sentence.endswith((".", "?")), sentence
     return sentence
 
 
@@ -29,10 +36,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({"name": "../../etc"}, "name"),
-        ({"seeds": []}, "seeds"),
+        ({"seeds": []}, "seeds is empty: give at least one, such as seeds = [0]."),
         ({"seeds": [-1]}, "seeds.0"),
         ({"seeds": [0.5]}, "seeds.0"),
         ({"grid": {"lr": []}}, "grid.lr has no values"),
@@ -51,8 +58,8 @@ def test_an_unknown_key_is_refused_with_the_nearest_name() -> None:
         ({"grid": {}, "iso": {"params": ["10"], "depths": [30]}}, "no width in multiples of 8"),
     ],
 )
-def test_a_mistake_is_one_sentence(changes: dict[str, Any], said: str) -> None:
-    assert said in refused(**changes)
+def test_a_mistake_is_one_sentence(changes: dict[str, Any], words: str) -> None:
+    assert words in refused(**changes)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +80,21 @@ def test_overrides_reach_the_run_the_grid_and_the_spec(tmp_path: Path) -> None:
     spec = read_spec(path, ["steps=7", "grid.lr=[0.2]", "seeds=[5]", "name=other"])
     assert (spec.run["steps"], spec.grid["lr"], spec.seeds, spec.name) == (7, [0.2], [5], "other")
     assert [cell.config["lr"] for cell in cells_of(spec)] == [0.2, 0.2]
+    assert spec.source == str(path)
     for bad in ("steps", "=3", "lr=3", "run.steps.deep=1", "steps=3=4", "grid=3"):
         with pytest.raises(DeepwideError):
             cells_of(read_spec(path, [bad]))
+
+
+def test_a_part_given_as_one_value_is_told_what_it_is() -> None:
+    sentence = refused(run={"data": "file", "steps": 3, "model": {"depth": 1, "width": 8}}, grid={})
+    assert "'data' is a table of settings, not 'file': give its settings by name, such as data.source = …." in sentence
+
+
+def test_a_spec_may_be_given_as_a_table_a_path_or_itself(tmp_path: Path) -> None:
+    path = write_toml(tmp_path / "toys.toml")
+    specs = [as_spec(path), as_spec(str(path)), as_spec(TABLE), as_spec(as_spec(TABLE))]
+    assert [spec.model_dump() for spec in specs] == [toys().model_dump()] * 4
 
 
 VALUES = st.recursive(
@@ -98,8 +117,10 @@ SMALL = st.dictionaries(KEYS, VALUES, max_size=4)
 @given(st.dictionaries(st.sampled_from(["name", "seeds", "run", "grid", "iso", "more"]), VALUES | SMALL, max_size=5))
 def test_any_table_gives_cells_or_one_sentence(table: dict[str, Any]) -> None:
     for given_table in (table, TABLE | table):
-        with contextlib.suppress(DeepwideError):
+        try:
             cells_of(make_spec(given_table))
+        except DeepwideError as error:
+            one_sentence(error)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -110,8 +131,10 @@ def test_any_file_and_any_override_gives_a_spec_or_one_sentence(
     path = tmp_path_factory.getbasetemp() / "fuzzed.toml"
     path.write_bytes(content.encode(errors="replace") if isinstance(content, str) else content)
     for words in ([], overrides):
-        with contextlib.suppress(DeepwideError):
-            read_spec(path, words)
+        try:
+            cells_of(read_spec(path, words))
+        except DeepwideError as error:
+            one_sentence(error)
 
 
 def test_the_written_table_is_the_table(tmp_path: Path) -> None:

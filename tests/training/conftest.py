@@ -1,6 +1,5 @@
 """A small corpus, a private cache, and runs in real folders."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +7,9 @@ import pytest
 import torch
 
 from deepwide.run import RunFolder
-from deepwide.training import NUMERICS, data_fingerprint, resolve
-
-TINY: dict[str, Any] = {
-    "model": {"depth": 2, "width": 16},
-    "steps": 7,
-    "batch": 4,
-    "context": 16,
-    "evaluation": {"every": 3, "sequences": 5},
-    "checkpoint_every": 2,
-}
+from deepwide.training import resolve
+from deepwide.training.trained import make_folder
+from training.builders import TINY, MakeRun
 
 
 @pytest.fixture(autouse=True)
@@ -37,20 +29,14 @@ def text(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return home / "docs"
 
 
-MakeRun = Callable[..., RunFolder]
-
-
 @pytest.fixture
 def make_run(text: Path, tmp_path: Path) -> MakeRun:
     """A run folder of a tiny config with changes."""
 
     def make(where: str = "runs", **changes: Any) -> RunFolder:
-        config = resolve(TINY | {"data": {"source": str(text), "validation": 0.2}} | changes)
-        return RunFolder.create(
-            tmp_path / where,
-            config.model_dump(mode="json"),
-            data_fingerprint=data_fingerprint(config),
-            numerics=NUMERICS,
-        )
+        learned: dict[str, Any] = {"data": {"source": str(text), "validation": 0.2}}
+        if "task" in changes:
+            learned = {"context": None}
+        return make_folder(resolve(TINY | learned | changes), tmp_path / where)
 
     return make

@@ -10,30 +10,29 @@ import torch
 
 from deepwide.errors import DeepwideError
 from deepwide.model import Transformer
-from deepwide.run import RunFolder
+from deepwide.tasks import Batch, Language
 from deepwide.training import loop as loop_module
-from deepwide.training import train
-from training.conftest import MakeRun
+from training.builders import MakeRun, finish, weights
+
+LEVINE, LLAMA = {"depth": 2, "width": 16}, {"depth": 1, "width": 16, "preset": "llama"}
 
 
-def finish(run: RunFolder, **options: Any) -> RunFolder:
-    with run.lease("test") as lease:
-        train(run, lease, device="cpu", threads=1, **options)
-    return run
-
-
-def weights(run: RunFolder) -> dict[str, torch.Tensor]:
-    kept = run.latest_checkpoint()
-    assert kept is not None
-    return kept.tensors
-
-
-@pytest.mark.parametrize("model", [{"depth": 2, "width": 16}, {"depth": 1, "width": 16, "preset": "llama"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": LEVINE},
+        {"model": LLAMA},
+        {"model": LEVINE, "task": {"name": "copying", "length": 6, "examples": 9}},
+        {"model": LLAMA, "task": {"name": "reversing", "length": 6, "shortest": 2}},
+        {"model": LLAMA, "task": {"name": "matching", "length": 6}},
+    ],
+    ids=["levine", "llama", "copying", "reversing", "matching"],
+)
 def test_a_run_stopped_after_every_step_and_inside_steps_ends_in_the_same_bits(
-    make_run: MakeRun, model: dict[str, Any]
+    make_run: MakeRun, changes: dict[str, Any]
 ) -> None:
-    whole = finish(make_run("whole", model=model, micro_batch=2))
-    broken = make_run("broken", model=model, micro_batch=2)
+    whole = finish(make_run("whole", **changes, micro_batch=2))
+    broken = make_run("broken", **changes, micro_batch=2)
     times = 0
     while broken.result() is None:
         left = iter([False] * (2 + times % 5))  # so many questions later, inside or between steps, it has to leave
@@ -81,10 +80,17 @@ def test_bits_per_byte_of_bytes_are_nats_over_ln_2_but_for_the_ends_of_documents
     assert 1 < ends < 1.05
 
 
-def test_accumulation_keeps_the_batch(make_run: MakeRun) -> None:
-    whole, parts = (finish(make_run(micro_batch=n)).metrics() for n in (4, 1))
+@pytest.mark.parametrize("task", ["language", "copying", "sorting", "reversing", "parity", "majority", "matching"])
+def test_micro_batches_do_not_change_the_numbers(make_run: MakeRun, task: str) -> None:
+    """Also where examples have different numbers of answers: each answer counts the same."""
+    changes: dict[str, Any] = {} if task == "language" else {"task": {"name": task}}
+    if task == "reversing":
+        changes["task"]["shortest"] = 1
+    whole, parts = (finish(make_run(f"{n}", **changes, micro_batch=n)).metrics() for n in (4, 1))
     for one, other in zip(whole, parts, strict=True):
-        assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
+        assert one.keys() == other.keys()
+        for name in one.keys() - {"kind"}:
+            assert one[name] == pytest.approx(other[name], rel=1e-4, abs=1e-6), name
 
 
 def test_divergence_is_caught_before_the_update(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +98,10 @@ def test_divergence_is_caught_before_the_update(make_run: MakeRun, monkeypatch: 
     original = Transformer.forward
     calls = 0
 
-    def poisoned(self: Transformer, tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    def poisoned(self: Transformer, tokens: torch.Tensor, targets: torch.Tensor, **inputs: Any) -> torch.Tensor:
         nonlocal calls
         calls += self.training
-        loss = original(self, tokens, targets)
+        loss = original(self, tokens, targets, **inputs)
         return loss * math.nan if calls == 4 else loss
 
     monkeypatch.setattr(Transformer, "forward", poisoned)
@@ -119,18 +125,55 @@ def test_a_loss_far_above_the_start_is_divergence_too(make_run: MakeRun) -> None
     assert math.isfinite(result["last_finite_loss"])
 
 
+def make_cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Memory for one sequence at a time; returns the sizes that were tried."""
+    original, tried = loop_module.Learner._loss, []
+
+    def cramped(self: Any, batch: Batch) -> torch.Tensor:
+        if self.model.training:
+            tried.append(len(batch))
+            if len(batch) > 1:
+                raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes")
+        return original(self, batch)
+
+    monkeypatch.setattr(loop_module.Learner, "_loss", cramped)
+    return tried
+
+
+def test_a_run_resumes_with_the_micro_batch_that_fitted(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it runs out of memory again each time, and a halving is taken from the few it has."""
+    tried = make_cramped(monkeypatch)
+    run = make_run()
+    left = iter([False] * 10)
+    finish(run, stop=lambda: next(left, True))
+    assert run.result() is None
+    assert max(tried) == 4
+    tried.clear()
+    finish(run)
+    assert set(tried) == {1}
+
+
+def test_a_resumed_run_remembers_its_first_loss(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a loss that tripled while the run was stopped would become the measure of divergence."""
+    run = make_run()
+    left = iter([False] * 12)
+    finish(run, stop=lambda: next(left, True))
+    saved = run.latest_checkpoint()
+    assert saved is not None
+    assert 0 < saved.step < 7
+    original = loop_module.Learner._loss
+    monkeypatch.setattr(loop_module.Learner, "_loss", lambda self, batch: 3 * original(self, batch))
+    finish(run)
+    result = run.result()
+    assert result is not None
+    assert (result["status"], result["step"]) == ("diverged", saved.step + 1)
+
+
 def test_out_of_memory_halves_the_micro_batch_and_keeps_the_batch(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = finish(make_run("plain")).metrics()
-    original = loop_module.Run._loss
-
-    def cramped(self: Any, batch_BT: torch.Tensor) -> torch.Tensor:
-        if self.model.training and len(batch_BT) > 1:
-            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes")
-        return original(self, batch_BT)
-
-    monkeypatch.setattr(loop_module.Run, "_loss", cramped)
+    make_cramped(monkeypatch)
     run = finish(make_run("cramped"))
     assert run.latest_checkpoint().state["micro_batch"] == 1  # type: ignore[union-attr]
     for one, other in zip(plain, run.metrics(), strict=True):
@@ -138,10 +181,10 @@ def test_out_of_memory_halves_the_micro_batch_and_keeps_the_batch(
 
 
 def test_a_run_that_fits_nowhere_ends_oom(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: Any) -> torch.Tensor:
+    def never(*_: Any) -> float:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop_module.Run, "_gradients", never)
+    monkeypatch.setattr(loop_module.Learner, "_gradients", never)
     result = finish(make_run()).result()
     assert result is not None
     assert (result["status"], result["micro_batch"]) == ("oom", 1)
@@ -156,10 +199,10 @@ def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_fo
 
     OneOfTwo.rank = rank
 
-    def never(*_: Any) -> torch.Tensor:
+    def never(*_: Any) -> float:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop_module.Run, "_gradients", never)
+    monkeypatch.setattr(loop_module.Learner, "_gradients", never)
     monkeypatch.setattr(loop_module, "world", lambda _: nullcontext(OneOfTwo()))
     run = make_run()
     with pytest.raises(DeepwideError, match="set a smaller micro_batch"):
@@ -170,8 +213,14 @@ def test_one_of_several_processes_out_of_memory_ends_badly_so_that_none_waits_fo
 
 def test_paired_runs_of_other_shapes_see_the_same_data(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Tensor] = []
-    original = loop_module.training_batch  # type: ignore[attr-defined]
-    monkeypatch.setattr(loop_module, "training_batch", lambda *a: seen.append(original(*a)) or seen[-1])
+    original = Language.batch
+
+    def watched(self: Language, first: int, rows: int, seed: int) -> Batch:
+        batch = original(self, first, rows, seed)
+        seen.append(batch.tokens_BT)
+        return batch
+
+    monkeypatch.setattr(Language, "batch", watched)
     finish(make_run(model={"depth": 1, "width": 8}, steps=3))
     finish(make_run(model={"depth": 3, "width": 24}, steps=3))
     assert all(torch.equal(a, b) for a, b in zip(seen[:3], seen[3:], strict=True))
@@ -200,3 +249,29 @@ def test_bf16_trains_too(make_run: MakeRun) -> None:
     half = finish(make_run(precision="bf16")).metrics()
     assert plain[-1]["loss"] == pytest.approx(half[-1]["loss"], rel=0.01)
     assert plain[-1]["loss"] != half[-1]["loss"]
+
+
+@pytest.mark.parametrize("name", ["copying", "sorting", "reversing", "parity", "majority", "matching"])
+def test_every_task_trains_and_reports_its_metrics(make_run: MakeRun, name: str) -> None:
+    run = finish(make_run(task={"name": name}, model={"depth": 1, "width": 16, "preset": "llama"}))
+    result = run.result()
+    assert result is not None
+    assert result["status"] == "done"
+    assert 0 <= result["accuracy"] <= 1
+    assert result["validation_loss"] == run.metrics()[-1]["loss"]
+    assert "bits_per_byte" not in result
+
+
+def test_a_small_encoder_learns_to_sort(make_run: MakeRun) -> None:
+    """Far above guessing, which is right about once in four times at best."""
+    changes = {"model": {"depth": 2, "width": 32}, "steps": 250, "batch": 32, "optimiser": {"lr": 3e-3}}
+    run = finish(make_run(task={"name": "sorting", "length": 6}, **changes, evaluation={"sequences": 64}))
+    assert run.metrics()[-1]["accuracy"] > 0.8
+
+
+def test_a_task_that_changed_under_a_run_stops_it(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(task={"name": "sorting"})
+    monkeypatch.setattr("deepwide.tasks.sequences.Sorting.version", 2)
+    with pytest.raises(DeepwideError, match="has changed since this run began"):
+        finish(run)
+    assert run.result() is None

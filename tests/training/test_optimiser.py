@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from deepwide.model import Architecture, Transformer
-from deepwide.training.config import OptimiserConfig, ScheduleConfig
+from deepwide.training.config import OptimiserConfig
 from deepwide.training.optimiser import Optimiser
-from deepwide.training.schedule import rate
 
 
 def settings_of(parametrisation: str) -> dict[str, tuple[float, float, float]]:
@@ -36,12 +35,12 @@ def test_factors_are_those_of_the_papers() -> None:
 
 
 def test_networks_start_and_join_as_the_parametrisation_says() -> None:
-    def made(kind: str) -> Transformer:
+    def network(kind: str) -> Transformer:
         return Transformer(
             Architecture.of(depth=8, width=256, vocab=16, context=8, parametrisation=kind, base_width=64, base_depth=2)
         )
 
-    standard, mup, complete = made("standard"), made("mup"), made("completep")
+    standard, mup, complete = network("standard"), network("mup"), network("completep")
     ratio = mup.blocks[0].attention.qkv.weight.std() / standard.blocks[0].attention.qkv.weight.std()
     assert ratio.item() == pytest.approx(4**-0.5)
     assert [m.blocks[0].attention_join.multiplier for m in (standard, mup, complete)] == [1, 1, 1 / 4]
@@ -63,14 +62,3 @@ def test_a_gradient_is_clipped_to_the_length_asked_for() -> None:
         optimiser.step(1.0, norm)
         assert seen[-1] == pytest.approx(min(0.5, float(norm)), rel=1e-4)
         assert all(p.grad is None for p in model.parameters())
-
-
-def test_schedules_begin_peak_and_end_where_they_should() -> None:
-    for kind in ("cosine", "constant"):
-        schedule = ScheduleConfig(kind=kind, warmup=10, cooldown=30, final=0.1)
-        rates = [rate(schedule, step, 100) for step in range(1, 101)]
-        assert rates[0] == 0.1
-        assert max(rates) == rates[9] == 1
-        assert rates[-1] == pytest.approx(0.1)
-        assert rates[9:] == sorted(rates[9:], reverse=True)
-    assert rates[69] == 1 > rates[70]

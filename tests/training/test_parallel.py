@@ -1,4 +1,4 @@
-"""Two gloo processes under FSDP2 train the run that one process trains, and what they save one can go on from."""
+"""Two gloo processes under FSDP2 train the run that one process trains, and one can resume what they saved."""
 
 import subprocess
 import sys
@@ -9,22 +9,21 @@ import pytest
 import torch
 
 from deepwide.run import RunFolder
-from training.conftest import MakeRun
-from training.test_loop import finish, weights
+from training.builders import MakeRun, finish, weights
 
 WORKER = """
 import os, sys
 from deepwide.run import RunFolder
-from deepwide.training import train
+from deepwide.training import continue_run
 
 run = RunFolder.open(sys.argv[1])
 left = iter([False] * int(sys.argv[2]))
 stop = lambda: next(left, True)
 if os.environ["RANK"] == "0":
     with run.lease("two") as lease:
-        train(run, lease, device="cpu", threads=1, stop=stop)
+        continue_run(run, lease, device="cpu", threads=1, stop=stop)
 else:
-    train(run, None, device="cpu", threads=1, stop=stop)
+    continue_run(run, None, device="cpu", threads=1, stop=stop)
 """
 
 
@@ -47,11 +46,18 @@ def on_two(run: RunFolder, tmp_path: Path, steps: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [{"depth": 2, "width": 16, "preset": "llama", "parametrisation": "completep"}])
-def test_two_processes_give_the_losses_of_one_and_one_goes_on_from_what_two_saved(
-    make_run: MakeRun, tmp_path: Path, model: dict[str, Any]
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"depth": 2, "width": 16, "preset": "llama", "parametrisation": "completep"}},
+        {"task": {"name": "reversing", "length": 8, "shortest": 1}, "model": {"depth": 1, "width": 16}},
+    ],
+    ids=["language", "reversing"],
+)
+def test_two_processes_give_the_losses_of_one_and_one_resumes_what_two_saved(
+    make_run: MakeRun, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    alone, shared = finish(make_run("alone", model=model)), make_run("shared", model=model)
+    alone, shared = finish(make_run("alone", **changes)), make_run("shared", **changes)
     on_two(shared, tmp_path, 5)
     kept = shared.latest_checkpoint()
     assert kept is not None

@@ -88,10 +88,11 @@ def _say_what_is_left(words: list[str]) -> None:
 def _help_command(message: str) -> str:
     """The help that fits a mistake: of the command that was named, or of the group that does not have it."""
     import itertools
+    import re
 
     from deepwide.cli.app import app
 
-    words = list(itertools.takewhile(lambda word: word.replace("-", "").isalpha(), sys.argv[1:3]))
+    words = list(itertools.takewhile(re.compile("[a-z][a-z-]*").fullmatch, sys.argv[1:3]))
     groups = {group.name for group in app.registered_groups}
     verb = words[: 2 if words and words[0] in groups else 1]
     if "No such command" in message:

@@ -121,7 +121,7 @@ HOME = {
     "models": "planner",
     "laws": "planner",
     "bounds": "separation",
-    "rank": "separation",
+    "rank": "rank",
     "train": "train",
     "check-scaling": "train",
     "sweep": "sweep",

@@ -1,69 +1,286 @@
-"""What `deepwide rank` does for each of its jobs; `cli.separation` declares the options."""
+"""`deepwide rank`: measure separation ranks; `rank verify`, `rank partitions` and `rank softmax` beside it."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import combinations
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+import typer
 
-from deepwide.cli.app import console, print_json
+from deepwide.cli.app import Json, app, console, print_json
+from deepwide.cli.rank_tables import WORTH_SAYING, RankTable, Terminal, say, show_forecasts
+from deepwide.cli.separation import Plot
 from deepwide.errors import DeepwideError
-from deepwide.quantities import show_seconds
-from deepwide.separation import certificates
-from deepwide.separation.case import Case
-from deepwide.separation.field import PRIME, another_prime
-from deepwide.separation.measurement import (
-    Estimate,
-    Measurement,
-    available_memory,
-    check_size,
-    confirm,
-    estimate,
-    measure,
+from deepwide.quantities import parse_bytes, plural, show_seconds
+from deepwide.separation import (
+    PRIME,
+    Case,
+    Forecast,
+    SoftmaxRank,
+    Store,
+    TooLargeError,
+    certify,
+    compare_partitions,
+    file_shape,
+    forecast,
+    make_case,
+    softmax_rank,
 )
-from deepwide.separation.network import file_shape
-from deepwide.separation.partial import Partial
-from deepwide.separation.theorems import bounds, show_log3
+from deepwide.separation import verify as verify_certificate
 
-_CONFIRM_BY_DEFAULT_SECONDS = 60.0
-_LARGE = 500_000  # primes above this make an accident in a rank unlikely
-Shape = tuple[int, int, int]
+_EXAMPLE = """
+Examples: [bold]deepwide rank --depth 2 --width 3 --blocks[/bold] (49, at once);
+[bold]deepwide rank --depth 1..3 --width 2..3 --out ranks[/bold] (a table, resumable);
+[bold]deepwide rank verify ranks/L2-d3-H1-seed0.json[/bold].
+"""
+
+rank_app = typer.Typer(invoke_without_command=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
+app.add_typer(rank_app, name="rank", epilog=_EXAMPLE)
+
+Depth = Annotated[str | None, typer.Option(metavar="L", help="Layers: 2, 1..3 or 1,3.")]
+Width = Annotated[str | None, typer.Option(metavar="d", help="Model width: 3, 2..6 or 2,4.")]
+Heads = Annotated[str, typer.Option(metavar="H", help="Attention heads: 1, 1..4 or 1,2.")]
+Positions = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Positions on the output's side and on the other; default: the width."),
+]
+Seed = Annotated[int, typer.Option(help="Draws the weights and the sample points.")]
+Weights = Annotated[str, typer.Option(metavar="WHICH", help="random, identity, or an .npz or .safetensors file.")]
+Prime = Annotated[int, typer.Option(help="The field to work in.")]
+Memory = Annotated[str | None, typer.Option(help="How much memory may be used, such as 8GB.")]
+Residual = Annotated[bool, typer.Option(help="Add the residual connection.")]
+Causal = Annotated[bool, typer.Option(help="Each position sees only itself and earlier ones.")]
 
 
-def shapes(depth: str | None, width: str | None, heads: str, weights: str) -> list[Shape]:
-    """Every (depth, width, heads) asked for; a weight file answers for depth and width itself."""
-    if weights not in ("random", "identity"):
-        held = file_shape(Path(weights))
-        depth, width = depth or str(held[0]), width or str(held[1])
+@rank_app.callback()
+def rank(
+    context: typer.Context,
+    depth: Depth = None,
+    width: Width = None,
+    heads: Heads = "1",
+    positions: Positions = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="SIDES", help="The side of each position in order, such as ABBA.")
+    ] = None,
+    at: Annotated[int, typer.Option(help="The position the output is read at; −1 is the last.")] = -1,
+    weights: Weights = "random",
+    seed: Seed = 0,
+    prime: Prime = PRIME,
+    blocks: Annotated[bool, typer.Option(help="Show each block beside its bound.")] = False,
+    full_grid: Annotated[
+        bool, typer.Option(help="No grading, no Gram form: eq. 3 position by position (slow, independent).")
+    ] = False,
+    residual: Residual = False,
+    causal: Causal = False,
+    confirm: Annotated[
+        bool | None,
+        typer.Option(
+            "--confirm/--no-confirm",
+            help="Again with a second prime and by FLINT; default: if it takes under a minute.",
+        ),
+    ] = None,
+    memory: Memory = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="PLACE", help="Certificates: a folder, or a .json file for one case."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Show sizes, memory and estimated times; measure nothing.")] = False,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Measure the separation rank of a network exactly, over a prime field, with a certificate."""
+    if context.invoked_subcommand:
+        _refuse_misplaced(context)
+        return
+    if dry_run and plot:
+        raise DeepwideError("--dry-run measures nothing, so there is nothing to --plot.")
+    if dry_run and blocks:
+        raise DeepwideError("--dry-run measures nothing, so it has no --blocks to show.")
+    if json and blocks:
+        raise DeepwideError("--json always contains the blocks; leave out --blocks.")
+    if positions and partition:
+        raise DeepwideError("--positions and --partition both place the positions; give one of them.")
+    if plot:
+        from deepwide.figures import check_suffix
+
+        check_suffix(plot)
+    cases = [
+        make_case(
+            number, size, head_count, positions=_positions(positions, size) if positions else None,
+            partition=partition or "", at=at, residual=residual, causal=causal, weights=weights, seed=seed,
+        )
+        for number, size, head_count in _shapes(depth, width, heads, weights)
+    ]  # fmt: skip
+    store = Store(out) if out else None
+    if store and store.holds_one and len(cases) > 1:
+        raise DeepwideError(f"{len(cases)} cases need a folder for their certificates, not the file {out}.")
+    budget = parse_bytes(memory) if memory else None
+    forecasts = _forecasts(cases, store, confirm, prime, full_grid, budget)
+    if dry_run:
+        show_forecasts(forecasts, json)
+        return
+    shown = RankTable(single=len(cases) == 1, json=json, blocks=blocks)
+    expected = sum(entry.total_seconds for entry in forecasts)
+    if len(forecasts) > 1 and expected > WORTH_SAYING:
+        say(f"{plural(len(forecasts), 'case')}: about {show_seconds(expected)} in total (estimated).")
+    certificates = []
+    for entry in forecasts:
+        certificate = certify(
+            entry.case, store, confirm, prime=prime, full_grid=full_grid, memory=budget, watcher=Terminal()
+        )
+        certificates.append(certificate)
+        shown.add(certificate, store, entry.stored)
+    if plot:
+        from deepwide.figures import save_chart
+        from deepwide.figures.separation import ranks_figure
+
+        save_chart(ranks_figure(certificates), plot)
+    if json:
+        print_json(certificates[0] if len(cases) == 1 else {"cases": [c.model_dump(mode="json") for c in certificates]})
+    elif plot:
+        console().print(f"Picture: {plot}")
+
+
+@rank_app.command(epilog="Example: deepwide rank verify ranks/L2-d3-H1-seed0.json")
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The certificate.")],
+    memory: Memory = None,
+    json: Json = False,
+) -> None:
+    """Check a certificate again, from its seeds, by another evaluation and by FLINT."""
+    answer = verify_certificate(file, memory=parse_bytes(memory) if memory else None, watcher=Terminal())
+    if json:
+        print_json(answer)
+        return
+    primes = f"modulo {answer.prime}" + (f" and modulo {answer.second_prime}" if answer.second_prime else "")
+    same = "" if answer.independent else " (the evaluation that made it: there is no other for a causal network)"
+    left_out = f" Modulo {answer.points_only} only the points were compared." if answer.points_only else ""
+    console().print(
+        f"{file} holds: rank {answer.rank} {primes}, measured again from the seeds by {answer.method_name}{same} and "
+        f"FLINT.{left_out}",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+@rank_app.command(epilog="Example: deepwide rank partitions --depth 2 --width 2")
+def partitions(
+    depth: Annotated[int, typer.Option(help="Layers.")],
+    width: Annotated[int, typer.Option(help="Model width.")],
+    heads: Annotated[int, typer.Option(help="Attention heads.")] = 1,
+    positions: Annotated[int | None, typer.Option(help="Positions per side; default: the width.")] = None,
+    weights: Weights = "random",
+    seed: Seed = 0,
+    prime: Prime = PRIME,
+    residual: Residual = False,
+    memory: Memory = None,
+    json: Json = False,
+) -> None:
+    """Proposition 1 as an experiment: eq. 3 itself, over every balanced partition. Not for causal networks."""
+    answer = compare_partitions(
+        depth, width, heads, positions=positions, weights=weights, seed=seed, residual=residual, prime=prime,
+        memory=parse_bytes(memory) if memory else None,
+    )  # fmt: skip
+    if json:
+        print_json(answer)
+        return
+    out = console()
+    for entry in answer.partitions:
+        out.print(f"{entry.partition}  {entry.rank}")
+    outcome = "the same" if answer.same else "NOT the same"
+    first, second = answer.primes
+    out.print(f"{outcome} for every balanced partition: eq. 3 on the full grid, modulo {first} and, by FLINT, {second}")
+
+
+@rank_app.command(epilog="Example: deepwide rank softmax --depth 1..4 --width 8 --heads 2 --points 120")
+def softmax(
+    depth: Depth = None,
+    width: Width = None,
+    heads: Heads = "1",
+    positions: Positions = None,
+    weights: Annotated[str, typer.Option(metavar="WHICH", help="random, or an .npz or .safetensors file.")] = "random",
+    seed: Seed = 0,
+    causal: Causal = False,
+    epsilon: Annotated[str, typer.Option(help="Count singular values above these times the largest.")] = "1e-3,1e-6",
+    points: Annotated[int, typer.Option(help="Points on each side of the grid.")] = 200,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """The numerical ε-rank of a real softmax transformer: floating point, no proof."""
+    if plot:
+        from deepwide.figures import check_suffix
+
+        check_suffix(plot)
+    epsilons = _epsilons(epsilon)
+    shapes = _shapes(depth, width, heads, weights)
+    out = console()
+    answers: list[SoftmaxRank] = []
+    for number, size, head_count in shapes:
+        answer = softmax_rank(
+            number, size, head_count, positions=_positions(positions, size), seed=seed, causal=causal,
+            weights=weights, epsilons=epsilons, points=points,
+        )  # fmt: skip
+        if not (json or answers):  # the first one is well
+            out.print("numerical: singular values in floating point, no proof", style="dim")
+            out.print("  depth width heads  effective rank  " + "  ".join(f"above {level:g}" for level in epsilons))
+        answers.append(answer)
+        if not json:
+            cells = "  ".join(f"{n:>{len(f'above {level}')}}" for level, n in answer.epsilon_rank.items())
+            out.print(f"  {number:>5} {size:>5} {head_count:>5}  {answer.effective_rank:>14.2f}  {cells}")
+    if plot:
+        from deepwide.figures import save_chart
+        from deepwide.figures.separation import spectrum_figure
+
+        save_chart(spectrum_figure(answers), plot)
+    if json:
+        plain = [answer.model_dump(mode="json") for answer in answers]
+        print_json({"numerical": True, "points": points, "seed": seed, "shapes": plain})
+    elif plot:
+        out.print(f"Picture: {plot}")
+
+
+def _refuse_misplaced(context: typer.Context) -> None:
+    """`rank --seed 3 verify FILE`: what stands before the command would be ignored."""
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        raise DeepwideError(f"rank {context.invoked_subcommand} takes its own options, after its name, not {given[0]}.")
+
+
+def _shapes(depth: str | None, width: str | None, heads: str, weights: str) -> list[tuple[int, int, int]]:
+    """Every (depth, width, heads) that is asked for; a weight file gives depth and width itself."""
+    if weights not in ("random", "identity") and (depth is None or width is None):
+        file_depth, file_width = file_shape(Path(weights))
+        depth, width = depth or str(file_depth), width or str(file_width)
     if depth is None or width is None:
         missing = "--depth" if depth is None else "--width"
         raise DeepwideError(f"{missing} is missing, as in: deepwide rank --depth 2 --width 3.")
-    grid = [(d, w, h) for d in _range(depth, "depth") for w in _range(width, "width") for h in _range(heads, "heads")]
-    fitting = [shape for shape in grid if len(grid) == 1 or shape[1] % shape[2] == 0]
+    grid = list(product(_numbers(depth, "depth"), _numbers(width, "width"), _numbers(heads, "heads")))
+    fitting = [shape for shape in grid if len(grid) == 1 or shape[2] < 1 or shape[1] % shape[2] == 0]
     if not fitting:
         raise DeepwideError(f"None of the heads {heads} divides a width of {width} evenly.")
     if len(fitting) < len(grid):
         skipped = sorted({f"{w}/{h}" for _, w, h in set(grid) - set(fitting)})
-        print(f"Skipped, because the heads do not divide the width: {', '.join(skipped)}.", file=sys.stderr)
+        say(f"Skipped, because the heads do not divide the width: {', '.join(skipped)}.")
     return fitting
 
 
-def _range(text: str, what: str) -> list[int]:
+def _numbers(text: str, what: str) -> list[int]:
     """2, 2..6 or 2,4,8 as a list of numbers."""
     numbers: list[int] = []
     try:
         for part in text.split(","):
             first, dots, last = part.partition("..")
-            numbers += range(int(first), int(last if dots else first) + 1)
+            start, end = int(first), int(last if dots else first)
+            if end - start > 1000:
+                raise ValueError
+            numbers += range(start, end + 1)
     except ValueError:
         numbers = []
     if not numbers or len(numbers) > 1000:
-        raise DeepwideError(f"{text!r} is no {what}: write a number (2), a range (2..6) or a list (2,4,8).")
+        raise DeepwideError(f"{text[:40]!r} is no {what}: write a number (2), a range (2..6) or a list (2,4,8).")
     return numbers
 
 
@@ -71,349 +288,31 @@ def _positions(text: str | None, width: int) -> tuple[int, int]:
     if text is None:
         return width, width
     parts = text.split(",")
-    if len(parts) > 2 or not all(part.strip().isdigit() and int(part) for part in parts):
-        raise DeepwideError(f"{text!r} are no positions: write one number for both sides (3) or two (3,1).")
+    if len(parts) > 2 or not all(part.strip().isdecimal() and len(part) < 10 and int(part) for part in parts):
+        raise DeepwideError(f"{text[:40]!r} are no positions: write one number for both sides (3) or two (3,1).")
     return int(parts[0]), int(parts[-1])
 
 
-def cases(grid: list[Shape], positions: str | None, partition: str | None, options: dict[str, Any]) -> list[Case]:
-    """The cases to measure, all checked before the first one starts."""
-    if positions and partition:
-        raise DeepwideError("--positions and --partition both say where the positions are; give one of them.")
-    found = []
-    for depth, width, heads in grid:
-        sides = partition or Case.with_positions(*_positions(positions, width))
-        found.append(Case(depth, width, heads, sides=sides, **options))
-    return found
-
-
-@contextmanager
-def _bar(label: str, seconds: float) -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error for work of more than a second or two, if someone is watching."""
-    watcher = Console(stderr=True)
-    if seconds < 1.5 or not watcher.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn(label),
-        BarColumn(),
-        TextColumn("{task.percentage:.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=watcher, transient=True) as progress:
-        task = progress.add_task(label, total=1.0)
-        yield lambda share: progress.update(task, completed=share)
-
-
-def ranks(
-    wanted: list[Case], prime: int | None, full_grid: bool, again: bool | None, budget: int | None,
-    place: Path | None, blocks: bool, plot: Path | None, json: bool,
-) -> None:  # fmt: skip
-    """Measure every case that has no certificate yet, printing a row as each is done."""
-    prime = prime or PRIME
-    memory = budget or int(0.7 * available_memory())
-    one_file = place is not None and place.suffix == ".json"
-    if one_file and len(wanted) > 1:
-        raise DeepwideError(f"{len(wanted)} cases need a folder for their certificates, not the file {place}.")
-    paths = {case: place if one_file else place / f"{case.name()}.json" for case in wanted} if place else {}
-    kept = {case: _kept(path, case, prime, full_grid) for case, path in paths.items() if path and path.exists()}
-    done: list[dict[str, Any]] = []
-    single = len(wanted) == 1
-    out = console()
-    if not single and not json:
-        out.print(_ROW.format("depth", "width", "heads", "rank", "count", "time", "").rstrip())
-    for case in wanted:
-        content = kept.get(case)
-        unconfirmed = content is not None and again is True and not content["confirmed"]
-        if content is None or unconfirmed:
-            try:
-                need = check_size(case, full_grid, memory)
-            except DeepwideError as error:
-                if single:
-                    raise
-                print(f"Skipped: {error}", file=sys.stderr)
-                continue
-            known = certificates.measurement_of(content) if content else None
-            content = _measure(case, prime, full_grid, again, memory, need, paths.get(case), known)
-        done.append(content)
-        if not json:
-            if single:
-                _show_one(content, case, blocks, paths.get(case), case in kept and not unconfirmed)
-            else:
-                _show_row(content, case, case in kept and not unconfirmed, blocks)
-    if plot:
-        from deepwide.figures.separation import ranks_figure, save
-
-        save(ranks_figure(done), plot)
-    if json:
-        print_json(done[0] if single else {"cases": done})
-    elif plot:
-        out.print(f"Picture: {plot}")
-
-
-def _kept(path: Path, case: Case, prime: int, full_grid: bool) -> dict[str, Any]:
-    """A certificate that is already there; anything else in its place stops the run."""
-    content = certificates.read(path)
-    same = certificates.case_of(content) == case
-    if not same or content["prime"] != prime or content["full_grid"] != full_grid:
-        raise DeepwideError(
-            f"{path} is the certificate of another measurement (other shape, sides, seed, prime or way); "
-            "give another --out, or remove it."
-        )
-    certificates.check_weights(content, path)
-    return content
-
-
-def _measure(
-    case: Case, prime: int, full_grid: bool, again: bool | None, memory: int, need: Estimate, path: Path | None,
-    found: Measurement | None,
-) -> dict[str, Any]:  # fmt: skip
-    """Measure, unless that is `found` already, and confirm; with a path, going on with blocks finished before."""
-    label = f"depth {case.depth}, width {case.width}"
-    parts: list[Partial] = []
-
-    def going_on(prime: int, algorithm: str) -> dict[str, Any]:
-        if path is None:
-            return {}
-        parts.append(Partial(path, case, prime, full_grid, algorithm))
-        if parts[-1].ranks:
-            print(f"Going on with {len(parts[-1].ranks)} finished blocks from {parts[-1].path}.", file=sys.stderr)
-        return {"finished": parts[-1].ranks, "keep": parts[-1].add}
-
-    if found is None:
-        with _bar(label, need.seconds) as progress:
-            how = going_on(prime, "dgemm")
-            found = measure(case, prime, full_grid=full_grid, memory=memory, progress=progress, **how)
-    # The first measurement tells how this machine compares with the one the estimate was made on.
-    slower = max(1.0, found.seconds / need.seconds) if need.seconds > 1 else 1.0
-    expected = slower * estimate(case, full_grid, flint=True).seconds
-    if again is None and expected > _CONFIRM_BY_DEFAULT_SECONDS:
-        print(f"Not confirmed: that would take about {show_seconds(expected)}; ask with --confirm.", file=sys.stderr)
-        again = False
-    second = None
-    if again is not False:
-        if path and expected > _CONFIRM_BY_DEFAULT_SECONDS:  # what is known is kept while the rest takes its time
-            _write(certificates.certificate(found, None), path, parts)
-        with _bar(f"{label}, again", expected) as progress:
-            how = going_on(another_prime(prime), "flint")
-            second = confirm(found, memory=memory, progress=progress, **how)
-    content = certificates.certificate(found, second)
-    if path:
-        _write(content, path, parts)
-    return content
-
-
-def _write(content: dict[str, Any], path: Path, parts: list[Partial]) -> None:
-    """The certificate first, and only then away with the blocks it was made of."""
-    certificates.write(content, path)
-    while parts:
-        parts.pop().remove()
-
-
-def _confirmed(content: dict[str, Any]) -> str:
-    second = content["confirmed"]
-    return f"confirmed modulo {second['prime']} by {second['algorithm'].upper()}" if second else "not confirmed"
-
-
-_ROW = "{:>5} {:>5} {:>5} {:>12} {:>12} {:>8}  {}"
-
-
-def _show_row(content: dict[str, Any], case: Case, kept: bool, blocks: bool) -> None:
-    words = [
-        "meets the count" if content["rank"] == content["bound"] else "below the count",
-        _confirmed(content),
-    ]
-    words += ["kept"] * kept
-    console().print(
-        _ROW.format(
-            case.depth, case.width, case.heads, content["rank"], content["bound"],
-            show_seconds(content["seconds"], 5), ", ".join(words),
-        ),
-        soft_wrap=True,
-    )  # fmt: skip
-    if blocks:
-        console().print(f"      blocks {content['blocks']}", soft_wrap=True)
-
-
-def _show_one(content: dict[str, Any], case: Case, blocks: bool, path: Path | None, kept: bool) -> None:
-    out = console()
-    a, b = case.sides.count("A"), case.sides.count("B")
-    extra = [word for word, on in (("residual", case.residual), ("causal", case.causal)) if on]
-    about = f"depth {case.depth}, width {case.width}, heads {case.heads}, {a} + {b} positions"
-    found, bound = content["rank"], content["bound"]
-    least = "" if found == bound or _almost_sure(content) else "at least "
-    out.print(
-        f"separation rank {least}{found}   ({', '.join([about, *extra])}, {case.weights} weights)",
-        soft_wrap=True,
-    )
-    less = f", less {case.relations} relations: {bound}" if case.relations and len(content["blocks"]) > 1 else ""
-    counted = f"count           {bound + case.relations if less else bound}{less}"
-    if found == bound:
-        out.print(f"{counted}   met: this is the separation rank, proved from both sides", soft_wrap=True)
-    else:
-        sure = "" if least else ", and almost surely equal to it"
-        out.print(f"{counted}   not met: the rank is at least {found}{sure}", soft_wrap=True)
-        _show_ideals(case, found)
-    _show_theorems(case)
-    if blocks:
-        table = Table("block", "rank", "count", box=None, pad_edge=False)
-        for k, (rank, most) in enumerate(zip(content["blocks"], content["block_bounds"], strict=True)):
-            table.add_row(str(k) if len(content["blocks"]) > 1 else "all", str(rank), str(most))
-        out.print(table)
-    out.print(
-        f"measured        modulo {content['prime']} in {show_seconds(content['seconds'], 5)}, {_confirmed(content)}"
-    )
-    if path:
-        out.print(f"certificate     {path}{' (kept; nothing was measured)' if kept else ''}", soft_wrap=True)
-
-
-def _show_ideals(case: Case, found: int) -> None:
-    """The sharper bound of docs/theory.md 5.4, where it is about the network and quickly computed."""
-    from deepwide.separation.ideals import affordable, ideal_bounds
-
-    if case.heads == 1 and case.weights == "random" and not (case.causal or case.residual) and affordable(case):
-        bound = sum(ideal_bounds(case))
-        met = "met" if found == bound else "not met"
-        console().print(f"by ideals       {bound}   {met} (computed modulo a prime, not proved)")
-
-
-def _almost_sure(content: dict[str, Any]) -> bool:
-    """Whether a rank below the count may be called almost surely exact: two different large primes agree."""
-    second = content["confirmed"]
-    return bool(second) and second["prime"] != content["prime"] and min(content["prime"], second["prime"]) >= _LARGE
-
-
-def _show_theorems(case: Case) -> None:
-    """The theorem for this shape; nothing for networks that the theorems are not about."""
-    a, b = case.sides.count("A"), case.sides.count("B")
-    if case.residual or case.causal or case.weights != "random" or a != b or a < case.width:
-        return
-    out = console()
-    theory = bounds(case.depth, case.width, case.heads)
-    if theory.lower is not None and theory.upper is not None:
-        low = show_log3(theory.lower) if theory.lower > 0 else "1 (says nothing)"
-        out.print(f"Theorem {theory.theorem}       {low} to {show_log3(theory.upper)}")
-    else:
-        out.print(
-            f"Theorems        none applies: {theory.why}" if theory.regime == "at" else "Theorems        undefined here"
-        )
-
-
-def verify(path: Path, budget: int | None, json: bool) -> None:
-    """Check a certificate again and say so."""
-    content = certificates.read(path)
-    need = estimate(certificates.case_of(content), content["full_grid"], flint=True, chain=False)
-    with _bar(f"checking {path.name}", need.seconds) as progress:
-        found = certificates.verify(path, memory=budget, progress=progress)
-    second = content["confirmed"]
-    both = second["prime"] if second and certificates.second_is_cheap(content) else None
-    if json:
-        answer = {"file": str(path), "holds": True, "rank": found.rank, "prime": found.prime, "algorithm": "flint"}
-        print_json({**answer, "second_prime": both})
-        return
-    primes = f"modulo {found.prime}" + (f" and modulo {both}" if both else "")
-    left_out = f" Modulo {second['prime']} only the points were checked." if second and not both else ""
-    console().print(
-        f"{path} holds: rank {found.rank} {primes}, measured again from the seeds by the Gram form and FLINT."
-        + left_out,
-        soft_wrap=True,
-    )
-
-
-def only_every_partition(given: list[str]) -> None:
-    """Refuse the options that would mean nothing over every partition."""
-    if "--causal" in given:
-        raise DeepwideError(
-            "Proposition 1 does not hold for causal networks, so --every-partition takes no --causal; "
-            "measure partitions one by one with --causal --partition."
-        )
-    if given:
-        raise DeepwideError(
-            f"--every-partition takes every balanced partition, reads the output at the first position, measures the "
-            f"full grid twice and keeps nothing, so it takes no {' and no '.join(given)}."
-        )
-
-
-def every_partition(
-    grid: list[Shape], positions: str | None, seed: int, prime: int | None, weights: str, residual: bool,
-    budget: int | None, json: bool,
-) -> None:  # fmt: skip
-    """Proposition 1 by eq. 3 itself: every balanced partition, the output read at the first position."""
-    if len(grid) != 1:
-        raise DeepwideError("--every-partition takes one depth, one width and one number of heads.")
-    (depth, width, heads), rows = grid[0], []
-    each = _positions(positions, width)
-    if each[0] != each[1]:
-        raise DeepwideError(f"A balanced partition has as many positions on both sides, not {each[0]} and {each[1]}.")
-    number = 2 * each[0]
-    first = prime or PRIME
-    second = another_prime(first)
-    if number > 12:
-        raise DeepwideError(f"{number} positions have too many balanced partitions; give --positions 6 or fewer.")
-    for other in combinations(range(1, number), each[0] - 1):
-        sides = "".join("A" if i in (0, *other) else "B" for i in range(number))
-        case = Case(depth, width, heads, sides=sides, at=0, residual=residual, weights=weights, seed=seed)
-        found = measure(case, first, full_grid=True, memory=budget)
-        again = measure(case, second, full_grid=True, flint=True, memory=budget)
-        if again.rank != found.rank:
-            raise DeepwideError(f"Partition {sides} measures {found.rank} and, with a second prime, {again.rank}.")
-        rows.append({"partition": sides, "rank": found.rank})
-        if not json:
-            console().print(f"{sides}  {found.rank}")
-    same = len({row["rank"] for row in rows}) == 1
-    if json:
-        print_json(
-            {
-                "depth": depth,
-                "width": width,
-                "heads": heads,
-                "same": same,
-                "primes": [first, second],
-                "partitions": rows,
-            }
-        )
-    else:
-        verdict = "the same for every balanced partition" if same else "NOT the same for every balanced partition"
-        console().print(f"{verdict}: eq. 3 on the full grid, modulo {first} and, by FLINT, {second}")
-
-
-def softmax(
-    grid: list[Shape], positions: str | None, seed: int, causal: bool, weights: str, epsilon: str,
-    points: int, plot: Path | None, json: bool,
-) -> None:  # fmt: skip
-    """The numerical ε-rank of softmax transformers, for each shape."""
-    from deepwide.separation.epsilon import softmax_transformer, spectrum
-
+def _epsilons(text: str) -> tuple[float, ...]:
     try:
-        levels = [float(level) for level in epsilon.split(",")]
+        levels = tuple(float(level) for level in text.split(","))
     except ValueError:
-        levels = []
+        levels = ()
     if not levels or not all(0 < level < 1 for level in levels):
-        raise DeepwideError(f"--epsilon {epsilon!r} must be numbers between 0 and 1, such as 1e-3,1e-6.")
-    if not 2 <= points <= 2000:
-        raise DeepwideError(f"--points must be between 2 and 2000; it was {points}.")
-    if weights == "identity":
-        raise DeepwideError("--softmax takes random weights or a file, not identity.")
-    rows = []
-    if not json:
-        console().print("numerical: singular values in floating point, no proof", style="dim")
-        console().print("  depth width heads  effective rank  " + "  ".join(f"above {level:g}" for level in levels))
-    for depth, width, heads in grid:
-        file = Path(weights) if weights != "random" else None
-        function = softmax_transformer(depth, width, heads, seed, causal=causal, weights=file)
-        found = spectrum(function, width, _positions(positions, width), points, seed)
-        counts = {f"{level:g}": found.rank(level) for level in levels}
-        shape = {"depth": depth, "width": width, "heads": heads}
-        rows.append({**shape, "effective_rank": found.effective_rank, "epsilon_rank": counts, "values": found.values})
-        if not json:
-            cells = "  ".join(f"{n:>{len(f'above {level}')}}" for level, n in counts.items())
-            console().print(f"  {depth:>5} {width:>5} {heads:>5}  {found.effective_rank:>14.2f}  {cells}")
-    if plot:
-        from deepwide.figures.separation import save, spectrum_figure
+        raise DeepwideError(f"--epsilon {text[:40]!r} must be numbers between 0 and 1, such as 1e-3,1e-6.")
+    return levels
 
-        save(spectrum_figure(rows), plot)
-    if json:
-        print_json({"numerical": True, "points": points, "seed": seed, "shapes": rows})
-    elif plot:
-        console().print(f"Picture: {plot}")
+
+def _forecasts(
+    cases: list[Case], store: Store | None, confirm: bool | None, prime: int, full_grid: bool, memory: int | None
+) -> list[Forecast]:
+    """All cases checked before the first one starts; of several, those that are too large are skipped."""
+    forecasts = []
+    for case in cases:
+        try:
+            forecasts.append(forecast(case, store, confirm, prime=prime, full_grid=full_grid, memory=memory))
+        except TooLargeError as error:
+            if len(cases) == 1:
+                raise
+            say(f"Skipped: {error}")
+    return forecasts

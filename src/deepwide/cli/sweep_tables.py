@@ -1,9 +1,8 @@
-"""How a sweep's plan and status look in a terminal."""
+"""How a sweep's cells and state look in a terminal."""
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,127 +11,140 @@ from rich.markup import escape
 from rich.table import Table
 
 from deepwide.cli.app import console
-from deepwide.quantities import show_bytes, show_count, show_seconds
-from deepwide.sweeping import Cell, CellStatus, status_of
-from deepwide.sweeping.status import OVER, STATES
+from deepwide.quantities import plural, show_bytes, show_count, show_seconds
+from deepwide.sweeping import STATES, CellState, Expansion, SweepState
 
 MOST_ROWS = 40
-LINE_SECONDS = 10.0  # between looks, when the output is a log
+FRAME_ROWS = 4  # of a live table, that are not cells: title, header, caption, cursor
+LINE_SECONDS = 10.0  # between lines, when the output is a log
 COLOURS = {"done": "green", "running": "cyan", "waiting": "dim", "interrupted": "yellow", "lost": "yellow"}
+# What moves or needs a person comes first where there is no room for all.
+ORDER = ("running", "unreadable", "failed", "oom", "diverged", "lost", "disk_full", "interrupted", "waiting", "done")
 
 
-def show_plan(name: str, cells: Sequence[Cell], seconds: Sequence[float], slots: int, runs: Path, out: Console) -> None:
-    """One line a cell, then the sum."""
-    table = _table(f"{name}: {len(cells)} cells")
+def show_expansion(expansion: Expansion, out: Console) -> None:
+    """One line per cell, then the sum."""
+    table = _table(f"{expansion.name}: {len(expansion.cells)} cells")
     for title in ("run", "cell"):
         table.add_column(title, no_wrap=title == "run")
     for title in ("params", "total", "tokens", "FLOPs", "memory", "expected"):
         table.add_column(title, justify="right")
-    for cell, expected in zip(cells, seconds, strict=True):
-        cost = cell.cost
+    for cell in expansion.cells:
         table.add_row(
             cell.id[:8],
             escape(cell.name),
-            show_count(cost.block_params),
-            show_count(cost.total_params),
-            show_count(cost.tokens),
-            show_count(cost.train_flops),
-            show_bytes(cost.train_bytes),
-            show_seconds(expected),
+            show_count(cell.block_params),
+            show_count(cell.total_params),
+            show_count(cell.tokens),
+            show_count(cell.train_flops),
+            show_bytes(cell.train_bytes),
+            show_seconds(cell.expected_seconds),
         )
     out.print(table)
-    left = seconds_to_go(cells, seconds, runs)
-    needed = f"{show_seconds(sum(left) / slots)} with" if left else "nothing is left for"
+    number, workers = len(expansion.cells), plural(expansion.workers, "worker")
+    left = f"Expected: {show_seconds(expansion.expected_seconds)} with {workers} on this machine"
+    if expansion.finished == number:
+        left = "Nothing is left to run"
     out.print(
-        f"Expected: {needed} {slots} worker{'s' * (slots > 1)} on this machine, "
-        f"{show_count(sum(cell.cost.train_flops for cell in cells))} FLOPs in all. "
-        f"{len(cells) - len(left)} of {len(cells)} cells are over already. Runs: {_near(runs)}",
+        f"{left}; {show_count(expansion.train_flops)} FLOPs in total. {expansion.finished} of {number} cells have "
+        f"finished already. Runs: {_near(Path(expansion.runs))}",
         soft_wrap=True,
         markup=False,
     )
 
 
-def seconds_to_go(cells: Sequence[Cell], seconds: Sequence[float], runs: Path) -> list[float]:
-    """What each cell that is not over will take."""
-    return [s for cell, s in zip(cells, seconds, strict=True) if not (runs / cell.id / "result.json").exists()]
-
-
-def status_table(name: str, states: Sequence[CellStatus]) -> Table:
+def state_table(state: SweepState, most: int = MOST_ROWS) -> Table:
     """The table that `status` prints and `run` keeps up to date; long sweeps show what moves."""
-    table = _table(f"{name}: {_counts(states)}")
+    table = _table(f"{state.name}: {summary(state)}")
     for title in ("run", "cell", "state"):
         table.add_column(title, no_wrap=title != "cell")
     for title in ("step", "loss", "saved"):
         table.add_column(title, justify="right")
     table.add_column("note", overflow="fold")
-    shown = states
-    if len(states) > MOST_ROWS:
-        shown = [state for state in states if state.state not in ("done", "waiting")][:MOST_ROWS]
-    for state in shown:
-        colour = COLOURS.get(state.state, "red")
+    shown = _shown(state.cells, most)
+    for cell in shown:
+        colour = COLOURS.get(cell.state, "red")
         table.add_row(
-            state.id[:8],
-            escape(state.name),
-            f"[{colour}]{state.state}[/{colour}]",
-            "" if state.step is None else f"{state.step:,}",
-            f"{state.loss:.4f}" if isinstance(state.loss, int | float) else "",
-            "" if state.checkpoint is None else f"{state.checkpoint:,}",
-            escape(state.note or state.owner),  # errors quote with brackets
+            cell.id[:8],
+            escape(cell.name),
+            f"[{colour}]{cell.state}[/{colour}]",
+            "" if cell.step is None else f"{cell.step:,} of {cell.steps:,}",
+            "" if cell.loss is None else f"{cell.loss:.4f}",
+            "" if cell.checkpoint is None else f"{cell.checkpoint:,}",
+            escape(cell.error or cell.owner),  # errors quote with brackets
         )
-    if len(shown) < len(states):
-        table.caption = f"{len(states) - len(shown)} more that are done or wait: --json lists all"
+    if len(shown) < len(state.cells):
+        table.caption = f"{len(state.cells) - len(shown)} more cells: --json lists all"
     return table
 
 
-def show_status(name: str, states: Sequence[CellStatus], out: Console, *, nothing_to_do: bool = False) -> None:
+def summary(state: SweepState) -> str:
+    """How many cells are in which state, and the time left."""
+    counts = ", ".join(f"{state.counts[name]} {name}" for name in STATES if name in state.counts)
+    if not state.left or state.expected_seconds is None:
+        return counts
+    return f"{counts}; {show_seconds(state.expected_seconds)} left"
+
+
+def show_state(state: SweepState, out: Console) -> None:
     """The table once."""
-    out.print(status_table(name, states))
-    if nothing_to_do and all(state.state in OVER for state in states):
-        out.print("Every cell was over already: nothing was run.")
+    out.print(state_table(state))
+    if note := state.note("finished_before"):
+        text = str(note)
+        out.print(text[:1].upper() + text[1:])
+
+
+def watch_states(states: Iterable[SweepState], out: Console) -> None:
+    """A table that is redrawn with each state."""
+    from rich.live import Live
+
+    with Live(console=out, auto_refresh=False) as live:
+        for state in states:
+            live.update(state_table(state, _room(out)), refresh=True)
 
 
 @contextmanager
-def live_status(name: str, cells: Sequence[Cell], runs: Path, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A function to call often: in a terminal it redraws the table each second, in a log it adds a line on change."""
+def live_state(*, quiet: bool) -> Iterator[Callable[[SweepState], None] | None]:
+    """What to call with each new state: it redraws the table in a terminal, and adds a line on change to a log."""
     out = console()
     if quiet:
-        yield lambda: None
+        yield None
         return
     if not out.is_terminal:
-        yield _line_on_change(name, cells, runs)
+        yield _line_on_change()
         return
     from rich.live import Live
 
-    drawn = [0.0]
     with Live(console=out, transient=True, auto_refresh=False) as live:
-
-        def redraw() -> None:
-            if time.monotonic() - drawn[0] > 1:
-                drawn[0] = time.monotonic()
-                live.update(status_table(name, [status_of(cell, runs) for cell in cells]), refresh=True)
-
-        yield redraw
+        yield lambda state: live.update(state_table(state, _room(out)), refresh=True)
 
 
-def _line_on_change(name: str, cells: Sequence[Cell], runs: Path) -> Callable[[], None]:
+def _line_on_change() -> Callable[[SweepState], None]:
     """How many cells are in which state, on standard error, when that has changed; at most every ten seconds."""
-    said, looked = [""], [time.monotonic()]
+    last_counts: dict[str, int] = {}
+    last_time = time.monotonic()
 
-    def say() -> None:
-        if time.monotonic() - looked[0] < LINE_SECONDS:
-            return
-        looked[0] = time.monotonic()
-        line = f"{name}: {_counts([status_of(cell, runs) for cell in cells])}"
-        if line != said[0]:
-            said[0] = line
-            print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+    def line(state: SweepState) -> None:
+        nonlocal last_counts, last_time
+        if time.monotonic() - last_time >= LINE_SECONDS:
+            last_time = time.monotonic()
+            if state.counts != last_counts:
+                last_counts = state.counts
+                text = f"{time.strftime('%H:%M:%S')} {state.name}: {summary(state)}"
+                print(text, file=sys.stderr, flush=True)
 
-    return say
+    return line
 
 
-def _counts(states: Sequence[CellStatus]) -> str:
-    counts = Counter(state.state for state in states)
-    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+def _shown(cells: Sequence[CellState], most: int) -> Sequence[CellState]:
+    """The cells there is room for: all in the order of the file, or those first that move or need a person."""
+    if len(cells) <= most:
+        return cells
+    return sorted(cells, key=lambda cell: ORDER.index(cell.state))[:most]
+
+
+def _room(out: Console) -> int:
+    return max(1, min(MOST_ROWS, out.height - FRAME_ROWS))
 
 
 def _table(title: str) -> Table:

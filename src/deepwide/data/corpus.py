@@ -12,7 +12,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,9 +24,9 @@ from numpy.typing import NDArray
 from deepwide.data.config import DataConfig
 from deepwide.data.registry import cache_folder
 from deepwide.data.sources import documents, files
-from deepwide.data.tokenisers import Tokeniser, kept_tokeniser, make_tokeniser
+from deepwide.data.tokenisers import Tokeniser, make_tokeniser, stored_tokeniser
 from deepwide.errors import DeepwideError
-from deepwide.files import write_text
+from deepwide.files import move, sync_folder, temporary_beside, write_new, write_text
 
 VERSION = "1"  # of splitting and tokenising: raise it when the same text would give other tokens
 CHECKED = 1 << 28  # files up to this size are hashed each time they are opened
@@ -55,7 +54,7 @@ def fingerprint(config: DataConfig) -> str:
 def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
     """The corpus of a config, made if this machine does not have it yet.
 
-    With the fingerprint that a run was begun with, the source is not even looked at when its tokens are at hand.
+    With the fingerprint that a run began with, the source is not read when its tokens are on this machine.
     """
     config = config.resolved()
     name = expected if expected and _home(expected).is_dir() else fingerprint(config)
@@ -68,8 +67,15 @@ def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
     return _open(config, name)
 
 
+def training_tokens(config: DataConfig) -> int | None:
+    """How many tokens the training part has; None when that is more than a short look at files on this machine."""
+    if not 0 < sum(path.stat().st_size for path in files(config)) <= CHECKED:
+        return None
+    return len(prepare(config).train)
+
+
 def in_validation(document: bytes, share: float) -> bool:
-    """Whether a document is kept for validation: its own hash says so."""
+    """Whether a document belongs to the validation set, by its own hash."""
     return _place(document) < share
 
 
@@ -89,20 +95,20 @@ def _stamp(config: DataConfig) -> str:
 
 @lru_cache(maxsize=64)
 def _fingerprint(config: DataConfig, stamp: str) -> str:
-    kept = cache_folder() / "sources" / f"{stamp}.json"
-    if files(config) and kept.is_file():
+    memo = cache_folder() / "sources" / f"{stamp}.json"
+    if files(config) and memo.is_file():
         try:
-            known = json.loads(kept.read_text(encoding="utf-8"))["fingerprint"]
+            known = json.loads(memo.read_text(encoding="utf-8"))["fingerprint"]
             if isinstance(known, str) and len(known) == 32 and known.isalnum():
                 return known
         except (ValueError, KeyError, TypeError):
             pass  # it only saves reading: read again
-    how = config.model_dump(include={"tokeniser", "vocab", "validation"})
-    digest = hashlib.sha256(json.dumps([VERSION, how], sort_keys=True).encode())
+    settings = config.model_dump(include={"tokeniser", "vocab", "validation"})
+    digest = hashlib.sha256(json.dumps([VERSION, settings], sort_keys=True).encode())
     for document in documents(config):
         digest.update(hashlib.sha256(document).digest())
     name = digest.hexdigest()[:32]
-    write_text(kept, json.dumps({"source": config.source, "fingerprint": name}))
+    write_text(memo, json.dumps({"source": config.source, "fingerprint": name}))
     return name
 
 
@@ -127,13 +133,14 @@ def _make(config: DataConfig, name: str) -> None:
     share = _split(config)
     tokeniser = make_tokeniser(config, _part(config, share, validation=False))
     kind = _dtype(config.vocab_size)
-    made = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=home.parent))
+    temporary = temporary_beside(home)
+    temporary.mkdir()
     try:
         about: dict[str, Any] = {"version": VERSION, "source": config.source, "vocab": config.vocab_size, "dtype": kind}
         for part in PARTS:
             count = tokens = 0
             digest = hashlib.sha256()
-            with open(made / f"{part}.bin", "wb") as file:
+            with open(temporary / f"{part}.bin", "xb") as file:
                 for document in tokeniser.encode(_part(config, share, part == "validation")):
                     block = document.astype(kind).tobytes()
                     file.write(block)
@@ -142,16 +149,17 @@ def _make(config: DataConfig, name: str) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             about[part] = {"documents": count, "tokens": tokens, "sha256": digest.hexdigest()}
-        write_text(made / "tokeniser.json", tokeniser.to_json())
+        write_new(temporary / "tokeniser.json", tokeniser.to_json().encode())
         about["tokeniser"] = {"sha256": hashlib.sha256(tokeniser.to_json().encode()).hexdigest()}
-        write_text(made / "corpus.json", json.dumps(about, indent=2))
+        write_new(temporary / "corpus.json", json.dumps(about, indent=2).encode())
         try:
-            os.rename(made, home)
+            sync_folder(temporary)
+            move(temporary, home)
         except OSError:
             if not home.is_dir():  # else another process was quicker, with the same content
                 raise
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _open(config: DataConfig, name: str) -> Corpus:
@@ -165,13 +173,13 @@ def _open(config: DataConfig, name: str) -> Corpus:
             _check(path, about[part]["sha256"], about[part]["tokens"] * np.dtype(kind).itemsize)
             parts.append(np.memmap(path, dtype=kind, mode="r"))
         _check(home / "tokeniser.json", about["tokeniser"]["sha256"], None)
-        tokeniser = kept_tokeniser(config, (home / "tokeniser.json").read_text(encoding="utf-8"))
+        tokeniser = stored_tokeniser(config, (home / "tokeniser.json").read_text(encoding="utf-8"))
         counts = (int(about["train"]["documents"]), int(about["validation"]["documents"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, DeepwideError):
             raise
         raise DeepwideError(
-            f"the tokens kept in {home} are damaged: delete that folder, they are made again."
+            f"the tokens stored in {home} are damaged: delete that folder, they are made again."
         ) from None
     train, validation = parts
     return Corpus(name, config.vocab_size, train, validation, tokeniser.token_bytes(), tokeniser, counts)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from deepwide.errors import DeepwideError
 
+NETWORK = "DEEPWIDE_NETWORK"
+
 
 @dataclass(frozen=True)
 class PublicSet:
@@ -68,31 +70,36 @@ REGISTRY: Mapping[str, PublicSet] = {
 
 
 def cache_folder() -> Path:
-    """Where downloads and tokens are kept: $DEEPWIDE_CACHE, or deepwide in the user's cache."""
+    """Where downloads and tokens are stored: $DEEPWIDE_CACHE, or deepwide in the user's cache."""
     if given := os.environ.get("DEEPWIDE_CACHE"):
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwide"
 
 
-def network_allowed() -> bool:
-    """Whether something may be fetched: DEEPWIDE_NETWORK=1, or --network on the command line.
+def allow_network() -> None:
+    """Let this process and those that it starts fetch public corpora.
 
-    Not a setting of a run: it decides where the text comes from, and the fingerprint tells what it is.
+    Not a setting of a run: it decides where the text comes from, and the fingerprint says what it is.
     """
-    return os.environ.get("DEEPWIDE_NETWORK", "") not in ("", "0")
+    os.environ[NETWORK] = "1"
+
+
+def network_allowed() -> bool:
+    """Whether something may be fetched: after `allow_network()`, or with DEEPWIDE_NETWORK=1."""
+    return os.environ.get(NETWORK, "") not in ("", "0")
 
 
 def find_set(name: str) -> list[Path]:
     """The files of a registered corpus."""
     entry = REGISTRY[name]
-    at_hand = os.environ.get("DEEPWIDE_DATA")
-    if at_hand and (folder := Path(at_hand) / name).is_dir():
+    local_data = os.environ.get("DEEPWIDE_DATA")
+    if local_data and (folder := Path(local_data) / name).is_dir():
         return sorted(path for path in folder.iterdir() if path.is_file())
     home = cache_folder() / "downloads" / name
     wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
     if not all(path.exists() for path in wanted.values()) and not network_allowed():
         raise DeepwideError(
-            f"'{name}' is not on this machine: allow a download with --network, or set DEEPWIDE_DATA to "
+            f"'{name}' is not on this machine: allow the network ({NETWORK}=1) to fetch it, or set DEEPWIDE_DATA to "
             f"a folder that holds {name}/."
         )
     return [

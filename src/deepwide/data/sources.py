@@ -1,16 +1,15 @@
-"""Documents from what `--data` names.
+"""Documents from what the setting `data.source` names.
 
     python              the Python standard library's own source, on every machine with nothing downloaded
     a registry name     see registry.py
     a file              text; .jsonl or .parquet, whose column is text; each may be .gz; .zip and .tar.* of text files
     a folder            all such files in it, in order of their names, hidden ones and hidden folders left out
-    hf:owner/name       a Hugging Face data set, with `datasets` installed and --network
+    hf:owner/name       a Hugging Face data set, with `datasets` installed and the network allowed
 
 A document is a file, a row of a table, or, in a text file of more than a megabyte or given by itself, about four
 kilobytes of whole paragraphs. Everything is read as a stream.
 """
 
-import contextlib
 import gzip
 import json
 import lzma
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from deepwide.data.config import DataConfig
-from deepwide.data.registry import REGISTRY, find_set, network_allowed
+from deepwide.data.registry import NETWORK, REGISTRY, find_set, network_allowed
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 
 DOCUMENT_BYTES = 4096
@@ -58,10 +57,10 @@ def files(config: DataConfig) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
-        if not found:
+        visible = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+        if not visible:
             raise DeepwideError(f"the folder {path} holds no files to train on.")
-        return found
+        return visible
     known = ["python", *REGISTRY]
     raise DeepwideError(f"there is no file, folder or corpus '{source[:200]}': {did_you_mean(source[:200], known)}")
 
@@ -72,11 +71,11 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _standard_library() -> list[Path]:
-    found = []
+    modules: list[Path] = []
     for folder, inner, names in os.walk(sysconfig.get_paths()["stdlib"]):
         inner[:] = [name for name in inner if name not in NOT_STANDARD]
-        found += [Path(folder, name) for name in names if name.endswith(".py")]
-    return sorted(found)
+        modules += [Path(folder, name) for name in names if name.endswith(".py")]
+    return sorted(modules)
 
 
 def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
@@ -114,24 +113,24 @@ def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
     >>> [len(d) for d in paragraphs([b"a" * 3000 + b"\\n", b"\\n", b"b" * 3000 + b"\\n", b"\\n", b"c\\n"])]
     [6003, 2]
     """
-    held: list[bytes] = []
+    document: list[bytes] = []
     size = 0
     for line in lines:
         blank = not line.strip()
         if blank and size >= DOCUMENT_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
+            yield b"".join(document)
+            document, size = [], 0
             continue
-        if blank and not held:
+        if blank and not document:
             continue
-        held.append(line)
+        document.append(line)
         size += len(line)
         while size >= LONGEST_PARAGRAPH:
-            text = b"".join(held)
+            text = b"".join(document)
             yield text[:LONGEST_PARAGRAPH]
-            held, size = [text[LONGEST_PARAGRAPH:]], size - LONGEST_PARAGRAPH
-    if b"".join(held).strip():
-        yield b"".join(held)
+            document, size = [text[LONGEST_PARAGRAPH:]], size - LONGEST_PARAGRAPH
+    if b"".join(document).strip():
+        yield b"".join(document)
 
 
 def _rows(file: Iterable[bytes], column: str, path: Path) -> Iterator[bytes]:
@@ -155,26 +154,26 @@ def _no_text(row: object, column: str) -> str:
     if column in row:
         return f"has {quoted(row[column])} in column '{column}', which is not text"
     with_text = sorted(str(name) for name, value in row.items() if isinstance(value, str))
-    return f"has no column '{column}'; with text it has {', '.join(with_text[:8]) or 'none'} (--set data.column=…)"
+    return f"has no column '{column}'; with text it has {', '.join(with_text[:8]) or 'none'} (setting data.column)"
 
 
 def _parquet(path: Path, column: str) -> Iterator[bytes]:
     try:
-        import pyarrow  # type: ignore[import-untyped,unused-ignore]
-        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+        import polars
     except ImportError:
-        raise DeepwideError("Parquet files are read with pyarrow: pip install pyarrow.") from None
+        raise DeepwideError("Parquet files are read with polars: pip install 'deepwide[train]'.") from None
     try:
-        with contextlib.closing(pyarrow.parquet.ParquetFile(path)) as file:
-            names = file.schema_arrow.names
-            if column not in names:
-                raise DeepwideError(f"{path} has no column '{column}': {did_you_mean(column, names)}")
-            for batch in file.iter_batches(batch_size=1000, columns=[column]):
-                for value in batch.column(0).to_pylist():
-                    if isinstance(value, str):
-                        yield value.encode("utf-8", "replace")
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DeepwideError(f"{path} cannot be read as Parquet: {error}.") from None
+        columns = polars.read_parquet_schema(path)
+        if column not in columns:
+            raise DeepwideError(f"{path} has no column '{column}': {did_you_mean(column, list(columns))}")
+        if columns[column] != polars.String:
+            raise DeepwideError(f"column '{column}' of {path} holds {columns[column]}, not text (setting data.column).")
+        for rows in polars.scan_parquet(path, glob=False).select(column).collect_batches(chunk_size=1000):
+            for value in rows[column]:
+                if value is not None:
+                    yield value.encode("utf-8", "replace")
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise DeepwideError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}.") from None
 
 
 def _from_zip(path: Path) -> Iterator[bytes]:
@@ -196,7 +195,7 @@ def _from_tar(path: Path) -> Iterator[bytes]:
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     name = config.source.removeprefix("hf:")
     if not network_allowed():
-        raise DeepwideError(f"'{config.source}' is on the network: allow it with --network (or DEEPWIDE_NETWORK=1).")
+        raise DeepwideError(f"'{config.source}' is on the network: allow the network ({NETWORK}=1) to read it.")
     try:
         import datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

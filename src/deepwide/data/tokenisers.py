@@ -32,7 +32,7 @@ class Tokeniser(Protocol):
         ...
 
     def to_json(self) -> str:
-        """What is kept beside the tokens."""
+        """What is stored beside the tokens."""
         ...
 
 
@@ -78,11 +78,11 @@ class BytePairs:
 
     @classmethod
     def from_json(cls, text: str, vocab: int) -> "BytePairs":
-        """A tokeniser kept beside its tokens."""
+        """A tokeniser stored beside its tokens."""
         try:
             return cls(_library().Tokenizer.from_str(text), vocab)
         except Exception as error:  # the library raises bare Exception
-            raise DeepwideError(f"a kept tokeniser cannot be read: {error}.") from None
+            raise DeepwideError(f"a stored tokeniser cannot be read: {error}.") from None
 
     def encode(self, documents: Iterable[bytes]) -> Iterator[NDArray[np.uint32]]:
         waiting = iter(documents)
@@ -109,7 +109,7 @@ def make_tokeniser(config: DataConfig, training: Iterable[bytes]) -> Tokeniser:
     return Bytes() if config.tokeniser == "bytes" else BytePairs.train(training, config.vocab_size)
 
 
-def kept_tokeniser(config: DataConfig, text: str) -> Tokeniser:
+def stored_tokeniser(config: DataConfig, text: str) -> Tokeniser:
     """The tokeniser that `to_json` wrote."""
     return Bytes() if config.tokeniser == "bytes" else BytePairs.from_json(text, config.vocab_size)
 

@@ -1,4 +1,4 @@
-"""One chart definition, three files: SVG and PNG without a browser, HTML that needs no network."""
+"""One chart definition, four files: SVG and PNG without a browser, HTML that needs no network, Vega-Lite as JSON."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from deepwide.errors import DeepwideError
 from deepwide.files import write_bytes, write_text
 
-SUFFIXES = (".svg", ".png", ".html")
+SUFFIXES = (".svg", ".png", ".html", ".json")
 
 
 def check_suffix(path: str | Path) -> Path:
@@ -24,6 +24,8 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     target = check_suffix(path)
     if target.suffix.lower() == ".html":
         return write_text(target, chart.to_html(inline=True))
+    if target.suffix.lower() == ".json":  # Vega-Lite, to edit or to embed
+        return write_text(target, chart.to_json())
     import vl_convert
 
     spec = chart.to_json()

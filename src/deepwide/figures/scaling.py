@@ -1,20 +1,19 @@
 """The coordinate check as a picture: how far activations move in a few steps, against width and against depth."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepwide.training.scaling import Point, Slope
+    from deepwide.training import ScalingCheck
 
 COLOURS = ("#8e8e8e", "#2471a3", "#1c1c1c", "#c0392b")
 
 
-def scaling_chart(points: "Sequence[Point]", slopes: "Sequence[Slope]", title: str = "") -> Any:
+def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
     """An Altair chart: a row for width and one for depth, a column for each parametrisation, a line for each place."""
     import altair as alt
 
-    rows = _rows(points)
+    rows = _rows(check)
     places = list(dict.fromkeys(row["place"] for row in rows))
     kinds = list(dict.fromkeys(row["parametrisation"] for row in rows))
     changes = [row["change"] for row in rows if row["change"] > 0]
@@ -26,7 +25,7 @@ def scaling_chart(points: "Sequence[Point]", slopes: "Sequence[Slope]", title: s
         for kind in kinds:
             these = [row for row in rows if (row["along"], row["parametrisation"]) == (along, kind)]
             worst = max(
-                (s for s in slopes if (s.along, s.parametrisation) == (along, kind)), key=lambda s: abs(s.slope)
+                (s for s in check.slopes if (s.along, s.parametrisation) == (along, kind)), key=lambda s: abs(s.slope)
             )
             verdict = "flat" if worst.flat else f"grows as {along}^{worst.slope:.1f} ({worst.place})"
             if worst.slope < 0 and not worst.flat:
@@ -64,11 +63,11 @@ def scaling_chart(points: "Sequence[Point]", slopes: "Sequence[Slope]", title: s
     )
 
 
-def _rows(points: "Sequence[Point]") -> list[dict[str, Any]]:
+def _rows(check: "ScalingCheck") -> list[dict[str, Any]]:
     """One row per place and size: the geometric mean over seeds."""
     rows = []
-    for key in dict.fromkeys((p.parametrisation, p.along, p.size, p.place) for p in points):
-        these = [p for p in points if (p.parametrisation, p.along, p.size, p.place) == key]
+    for key in dict.fromkeys((p.parametrisation, p.along, p.size, p.place) for p in check.points):
+        these = [p for p in check.points if (p.parametrisation, p.along, p.size, p.place) == key]
         means = {
             name: math.exp(sum(math.log(max(getattr(p, name), 1e-30)) for p in these) / len(these))
             for name in ("start", "after", "change")

@@ -1,153 +1,115 @@
-"""Pictures of the separation rank: bounds, count and measurement; ranks of a range; spectra."""
+"""Pictures of the separation rank: bounds and measured ranks; ranks of a range; spectra. They draw answers, only."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from deepwide.errors import DeepwideError
-from deepwide.separation import certificates
-from deepwide.separation.case import Case
-from deepwide.separation.counting import count
-from deepwide.separation.measurement import measure
-from deepwide.separation.theorems import bounds, log3, log3_count
+from deepwide.separation import BoundsCurves, Certificate, Panel, SoftmaxRank
 
-_ENDINGS = (".svg", ".png", ".html", ".json")
-_MEASURED_UP_TO = 500  # ranks small enough to measure while the picture is drawn
-_DEEPEST_WITH_HEADS = 6
 _COLOURS = {
-    "theorem, at most": "#b2182b",
-    "theorem, at least": "#2166ac",
-    "count, one head": "#444444",
-    "count, these heads": "#e08214",
+    "Theorem 1, at most": "#b2182b",
+    "Theorem 1, at least": "#2166ac",
+    "Theorem 2, at most": "#ef8a62",
+    "Theorem 2, at least": "#67a9cf",
+    "dimension count": "#444444",
     "measured": "#1b7837",
 }
+_WITH_HEADS = "#8073ac"
 
 
-def save(chart: Any, path: Path) -> None:
-    """One chart, as the file's ending says."""
-    check_ending(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    chart.save(str(path), **({"scale_factor": 2} if path.suffix == ".png" else {}))
-
-
-def check_ending(path: Path) -> None:
-    """Refuse a picture that could not be saved, before the work for it begins."""
-    if path.suffix not in _ENDINGS:
-        raise DeepwideError(f"A picture must end in {', '.join(_ENDINGS)}; {path.name!r} does not.")
-
-
-def bounds_figure(depth: int, width: int, heads: int, measured: Path | None = None) -> Any:
-    """Theorems, count and measured ranks against depth at this width and against width at this depth."""
-    known = _certified(measured)
-    ours = [(n, w) for n, w, h in known if h == heads]
-    depths = sorted({*range(1, max(8, depth + depth // 2) + 1), *(n for n, w in ours if w == width)})
-    near = {w for power in range(7) for w in _near(width, power) if w >= heads}
-    widths = sorted({*near, width, *(w for n, w in ours if n == depth)})
-    by_depth = [row for n in depths for row in _rows(n, width, heads, "depth", n, known)]
-    by_width = [row for w in widths for row in _rows(depth, w, heads, "width", w, known)]
-    heads_word = "1 head" if heads == 1 else f"{heads} heads"
-    return alt.hconcat(
-        _panel(by_depth, "depth", f"width {width}, {heads_word}", alt.Scale()),
-        _panel(by_width, "width", f"depth {depth}, {heads_word}", alt.Scale(type="log", base=2)),
-    )
-
-
-def _near(width: int, power: int) -> list[int]:
-    return [width >> power, width << power]
-
-
-def _rows(
-    depth: int, width: int, heads: int, axis: str, x: int, known: dict[tuple[int, int, int], int]
-) -> list[dict[str, Any]]:
-    theory = bounds(depth, width, heads)
-    found = {"count, one head": float(log3_count(depth, width))}
-    if theory.upper is not None:
-        found["theorem, at most"] = float(theory.upper)
-    if theory.lower is not None and theory.lower > 0:
-        found["theorem, at least"] = float(theory.lower)
-    divides = width % heads == 0
-    if heads > 1 and divides and depth <= _DEEPEST_WITH_HEADS and width <= 64:
-        found["count, these heads"] = float(log3(count(depth, width, heads).total))
-    small = depth <= 4 and divides and log3_count(depth, width) < log3(_MEASURED_UP_TO)
-    rank = known.get((depth, width, heads)) or (measure(Case(depth, width, heads)).rank if small else None)
-    if rank:
-        found["measured"] = float(log3(rank))
-    # A line is not drawn across the threshold: the two theorems are different curves.
-    return [
-        {
-            axis: x,
-            "log3": value,
-            "what": what,
-            "curve": f"{what} {theory.theorem if 'theorem' in what else ''}",
-        }
-        for what, value in found.items()
+def bounds_figure(curves: BoundsCurves) -> Any:
+    """Theorems, dimension count and measured ranks against depth at one width and against width at one depth."""
+    panels = (curves.by_depth, curves.by_width)
+    names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
+    names.sort(key=lambda name: [*_COLOURS].index(name) if name in _COLOURS else 4.5)
+    colours = alt.Scale(domain=names, range=[_COLOURS.get(name, _WITH_HEADS) for name in names])
+    drawn = [
+        _panel(panel, colours, alt.Scale(type="log", base=2) if panel.axis == "width" else alt.Scale())
+        for panel in panels
     ]
+    return alt.hconcat(*drawn).resolve_scale(color="shared")
 
 
-def _certified(folder: Path | None) -> dict[tuple[int, int, int], int]:
-    """Ranks of random networks with enough positions, from a folder of certificates."""
-    known = {}
-    if folder is not None:
-        files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-        if not files:
-            raise DeepwideError(f"There are no certificates in {folder}; make some with deepwide rank --out.")
-        for file in files:
-            content = certificates.read(file)
-            case = certificates.case_of(content)
-            if case == Case(case.depth, case.width, case.heads, seed=case.seed):
-                known[case.depth, case.width, case.heads] = content["rank"]
-    return known
-
-
-def _panel(rows: list[dict[str, Any]], axis: str, title: str, scale: Any) -> Any:
-    names = [name for name in _COLOURS if any(row["what"] == name for row in rows)]
-    base = alt.Chart(alt.InlineData(values=rows), title=title, width=320, height=280).encode(
-        x=alt.X(f"{axis}:Q", title=axis, scale=scale, axis=alt.Axis(tickMinStep=1, format="d")),
+def _panel(panel: Panel, colours: alt.Scale, scale: alt.Scale) -> Any:
+    rows: list[dict[str, Any]] = [
+        {panel.axis: x, "log3": y, "bound": curve.name} for curve in panel.curves for x, y in curve.points
+    ]
+    # Two lines each, empty or not, so that the panels stay level.
+    subtitle = [note.text for note in panel.notes] + [" "] * (2 - len(panel.notes))
+    values = sorted({row[panel.axis] for row in rows}) if panel.axis == "depth" else alt.Undefined
+    base = alt.Chart(
+        alt.InlineData(values=rows), title=alt.TitleParams(panel.title, subtitle=subtitle), width=320, height=280
+    ).encode(
+        x=alt.X(f"{panel.axis}:Q", title=panel.axis, scale=scale, axis=alt.Axis(values=values, format="d")),
         y=alt.Y("log3:Q", title="log_3 of the separation rank", scale=alt.Scale(type="symlog")),
-        color=alt.Color("what:N", title=None, scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names])),
-        detail="curve:N",
-        tooltip=["what:N", f"{axis}:Q", alt.Tooltip("log3:Q", format=".5g")],
+        color=alt.Color("bound:N", title=None, scale=colours),
+        tooltip=["bound:N", f"{panel.axis}:Q", alt.Tooltip("log3:Q", format=".5g")],
     )
-    points = base.transform_filter("datum.what == 'measured'").mark_point(filled=True, size=70, opacity=1)
-    lines = base.transform_filter("datum.what != 'measured'").mark_line(point=alt.OverlayMarkDef(size=15))
-    return lines + points
+    points = base.transform_filter("datum.bound == 'measured'").mark_point(filled=True, size=70, opacity=1)
+    lines = base.transform_filter("datum.bound != 'measured'").mark_line(point=alt.OverlayMarkDef(size=15))
+    xs = [row[panel.axis] for row in rows]
+    layers = [lines, points]
+    if min(xs) <= panel.threshold <= max(xs):
+        layers = [*_threshold(panel), *layers]
+    return alt.layer(*layers)
 
 
-def ranks_figure(certified: list[dict[str, Any]]) -> Any:
-    """Measured ranks of a range against width, one colour for each depth, with the count as a line."""
+def _threshold(panel: Panel) -> list[Any]:
+    """Where Theorem 1 ends and Theorem 2 begins: the paper's message."""
+    label = (
+        f"threshold log_3 d = {panel.threshold:.3g}"
+        if panel.axis == "depth"
+        else f"threshold 3^L = {panel.threshold:.4g}"
+    )
+    data = alt.InlineData(values=[{panel.axis: panel.threshold, "label": label}])
+    rule = alt.Chart(data).mark_rule(strokeDash=[5, 4], color="#888888").encode(x=f"{panel.axis}:Q")
+    text = alt.Chart(data).mark_text(align="left", dx=4, color="#666666", fontSize=10)
+    return [rule, text.encode(x=f"{panel.axis}:Q", y=alt.value(8), text="label:N")]
+
+
+def ranks_figure(certificates: Sequence[Certificate]) -> Any:
+    """Measured ranks of a range against width, one colour per depth, with the upper bounds as lines."""
     rows = [
         {
-            "width": c["case"]["width"],
-            "depth": c["case"]["depth"],
-            "heads": c["case"]["heads"],
-            "rank": c["rank"],
-            "count": c["bound"],
+            "width": certificate.case.width,
+            "depth": certificate.case.depth,
+            "heads": certificate.case.heads,
+            "rank": certificate.rank,
+            "bound": certificate.bound,
         }
-        for c in certified
+        for certificate in certificates
     ]
-    base = alt.Chart(alt.InlineData(values=rows), title="measured ranks (points) and their count (lines)").encode(
-        x=alt.X("width:Q", axis=alt.Axis(tickMinStep=1, format="d")),
+    widths = sorted({certificate.case.width for certificate in certificates})
+    several_heads = len({certificate.case.heads for certificate in certificates}) > 1
+    base = alt.Chart(
+        alt.InlineData(values=rows), title="measured ranks (points) and their upper bounds (lines)"
+    ).encode(
+        # Ticks where there are points: between them the format would round 2.5 to 3, a second time.
+        x=alt.X("width:Q", scale=alt.Scale(zero=False, padding=15), axis=alt.Axis(values=widths, format="d")),
         color=alt.Color("depth:O", scale=alt.Scale(scheme="viridis")),
-        shape=alt.Shape("heads:O"),
-        tooltip=["depth:O", "width:Q", "heads:O", "rank:Q", "count:Q"],
+        tooltip=["depth:O", "width:Q", "heads:O", "rank:Q", "bound:Q"],
     )
-    log = alt.Scale(type="log")
-    lines = base.mark_line().encode(y=alt.Y("count:Q", scale=log, title="separation rank"), detail="heads:O")
-    return (lines + base.mark_point(size=70).encode(y=alt.Y("rank:Q", scale=log))).properties(width=420, height=320)
+    log = alt.Scale(type="log", padding=15, nice=False)
+    lines = base.mark_line().encode(y=alt.Y("bound:Q", scale=log, title="separation rank"), detail="heads:O")
+    points = base.mark_point(size=70).encode(y=alt.Y("rank:Q", scale=log))
+    if several_heads:
+        lines = lines.encode(strokeDash=alt.StrokeDash("heads:O"))
+        points = points.encode(shape=alt.Shape("heads:O"))
+    return (lines + points).properties(width=420, height=320)
 
 
-def spectrum_figure(shapes: list[dict[str, Any]]) -> Any:
+def spectrum_figure(answers: Sequence[SoftmaxRank]) -> Any:
     """Singular values, largest first, relative to the largest, for each shape."""
     rows = [
         {
-            "index": i + 1,
-            "value": value / shape["values"][0],
-            "shape": f"depth {shape['depth']}, width {shape['width']}, heads {shape['heads']}",
+            "index": row["index"],
+            "value": row["value"],
+            "shape": f"depth {answer.depth}, width {answer.width}, heads {answer.heads}",
         }
-        for shape in shapes
-        for i, value in enumerate(shape["values"])
-        if value > 1e-16 * shape["values"][0]
+        for answer in answers
+        for row in answer.rows()
+        if row["value"] > 1e-16
     ]
     return (
         alt.Chart(alt.InlineData(values=rows), title="numerical: singular values of a softmax network, no proof")

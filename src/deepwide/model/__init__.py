@@ -4,16 +4,39 @@ when first used."""
 from importlib import import_module
 from typing import Any
 
-from deepwide.model.architecture import PRESETS, Architecture
+from deepwide.model.architecture import (
+    PRESETS,
+    Activation,
+    Architecture,
+    AttentionKind,
+    Initialisation,
+    NormPlace,
+    Parametrisation,
+    Residual,
+)
 
 _HOME = {
     "Transformer": "deepwide.model.transformer",
     "factors": "deepwide.model.parametrisation",
     "from_hugging_face": "deepwide.model.hugging_face",
+    "generator_for": "deepwide.model.initialisation",
     "load_folder": "deepwide.model.hugging_face",
-    "stream": "deepwide.model.initialisation",
 }
-__all__ = ["PRESETS", "Architecture", "Transformer", "factors", "from_hugging_face", "load_folder", "stream"]
+__all__ = [
+    "PRESETS",
+    "Activation",
+    "Architecture",
+    "AttentionKind",
+    "Initialisation",
+    "NormPlace",
+    "Parametrisation",
+    "Residual",
+    "Transformer",
+    "factors",
+    "from_hugging_face",
+    "generator_for",
+    "load_folder",
+]
 
 
 def __getattr__(name: str) -> Any:

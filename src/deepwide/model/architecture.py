@@ -6,7 +6,7 @@ in initialisation.py, `parametrisation` in parametrisation.py.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -56,10 +56,18 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+class Stack(NamedTuple):
+    """One column of blocks: the decoder or the encoder of a network."""
+
+    depth: int
+    sublayers: int  # of one block
+    causal: bool
+    cross: bool  # whether its blocks attend to an encoder
+
+
 class Choices(Part):
     """What a Shape does not say about a network."""
 
-    causal: bool = True
     attention: AttentionKind = "softmax"
     activation: Activation = "gelu"
     norm_place: NormPlace = "pre"
@@ -108,9 +116,25 @@ class Architecture(Choices):
             raise DeepwideError(explain(error, cls)) from None
 
     @property
-    def sublayers(self) -> int:
-        """Residual sublayers of one block: attention, and the feed-forward where there is one."""
-        return 2 if self.shape.ff_width else 1
+    def causal(self) -> bool:
+        """Whether a position sees only itself and what came before it: in all decoders."""
+        return self.shape.kind != "encoder"
+
+    @property
+    def stack(self) -> Stack:
+        """The blocks that the head reads: `blocks.*`."""
+        s = self.shape
+        cross = s.kind == "encoder-decoder"
+        return Stack(s.depth, s.sublayers + cross, self.causal, cross)
+
+    @property
+    def encoder(self) -> Stack:
+        """The encoder of an encoder-decoder: `encoder.blocks.*`."""
+        return Stack(self.shape.encoder_depth, self.shape.sublayers, causal=False, cross=False)
+
+    def stack_of(self, name: str) -> Stack:
+        """The stack that a parameter's name belongs to."""
+        return self.encoder if name.startswith("encoder.") else self.stack
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
@@ -120,11 +144,11 @@ class Architecture(Choices):
                 raise ValueError(f"networks with {name} can be counted but not trained yet")
         if s.embedding_width:
             raise ValueError("embeddings of another width than the blocks can be counted but not trained yet")
-        norms = self.sublayers * NORMS_PER_SUBLAYER[self.norm_place]
+        norms = s.sublayers * NORMS_PER_SUBLAYER[self.norm_place]
         if s.norm != "none" and s.block_norms != norms:
             raise ValueError(f"norm_place '{self.norm_place}' has block_norms {norms}, the shape {s.block_norms}")
-        if s.residual_scales != residual_scales(self.residual, s.width, self.sublayers):
-            raise ValueError(f"residual scheme '{self.residual}' does not learn {s.residual_scales} numbers a block")
+        if s.residual_scales != residual_scales(self.residual, s.width, s.sublayers):
+            raise ValueError(f"residual scheme '{self.residual}' does not learn {s.residual_scales} numbers per block")
         if s.positions == "rotary" and s.head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, not {s.head_dim}")
         if self.attention == "linear" and s.positions == "alibi":
@@ -164,6 +188,3 @@ def _head_dim(width: int) -> int:
     """64 from width 512 on, else 32, or the largest power of two that divides the width."""
     wanted = (64, 32, 16, 8) if width >= 512 else (32, 16, 8)
     return next((size for size in wanted if width % size == 0), width)
-
-
-RESIDUALS: tuple[str, ...] = get_args(Residual)

@@ -1,6 +1,7 @@
 """Attention: projections, positions and norms are shared; how values are mixed is a kind, by name.
 
-Shapes: B batch, T positions, D width, H heads, K key/value heads, E head width.
+Shapes: B batch, T positions, S positions attended to (T in self-attention), D width, H heads, K key/value heads,
+E head width. `allowed` is True where a query may look at a key, and broadcasts to B H T S.
 """
 
 from collections.abc import Mapping
@@ -11,88 +12,214 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deepwide.model.architecture import Architecture
+from deepwide.model.cache import NO_TAPE, Tape
 from deepwide.model.norm import NORMS
 from deepwide.model.parametrisation import attention_scale
 from deepwide.model.position import Rotation, rotate
 
 
 class Mixer(Protocol):
-    """How a kind of attention mixes values: queries B H T E, keys and values B K T E, to B H T E."""
+    """How a kind of attention mixes values: queries B H T E, keys and values B K S E, to B H T E."""
 
     def __call__(
-        self, q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, *, causal: bool, scale: float, bias_HTT: Tensor | None
+        self,
+        q_BHTE: Tensor,
+        k_BKSE: Tensor,
+        v_BKSE: Tensor,
+        *,
+        causal: bool,
+        scale: float,
+        bias_HTT: Tensor | None,
+        allowed: Tensor | None = None,
     ) -> Tensor: ...
 
 
 def softmax_attention(
-    q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, *, causal: bool, scale: float, bias_HTT: Tensor | None
+    q_BHTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
+    *,
+    causal: bool,
+    scale: float,
+    bias_HTT: Tensor | None,
+    allowed: Tensor | None = None,
 ) -> Tensor:
-    """softmax(s·QKᵀ + bias) V (Vaswani et al. 2017), by torch's fused kernel."""
-    k_BHTE, v_BHTE = _shared_by_groups(k_BKTE, q_BHTE), _shared_by_groups(v_BKTE, q_BHTE)
+    """softmax(s·QKᵀ + bias) V (Vaswani et al. 2017), by torch's fused kernel; `allowed` replaces the causal mask."""
+    k_BHSE, v_BHSE = _shared_by_groups(k_BKSE, q_BHTE), _shared_by_groups(v_BKSE, q_BHTE)
     if bias_HTT is None:
-        return functional.scaled_dot_product_attention(q_BHTE, k_BHTE, v_BHTE, is_causal=causal, scale=scale)
+        plain = causal and allowed is None
+        return functional.scaled_dot_product_attention(
+            q_BHTE, k_BHSE, v_BHSE, attn_mask=allowed, is_causal=plain, scale=scale
+        )
     T = q_BHTE.shape[2]
-    mask_HTT = bias_HTT[:, :T, :T]
-    if causal:
-        future = torch.ones(T, T, dtype=torch.bool, device=mask_HTT.device).triu(1)
-        mask_HTT = mask_HTT.masked_fill(future, -torch.inf)
-    return functional.scaled_dot_product_attention(
-        q_BHTE, k_BHTE, v_BHTE, attn_mask=mask_HTT.to(q_BHTE.dtype), scale=scale
-    )
+    mask = bias_HTT[:, :T, :T]
+    if allowed is not None:
+        mask = mask.masked_fill(~allowed, -torch.inf)
+    elif causal:
+        future = torch.ones(T, T, dtype=torch.bool, device=mask.device).triu(1)
+        mask = mask.masked_fill(future, -torch.inf)
+    return functional.scaled_dot_product_attention(q_BHTE, k_BHSE, v_BHSE, attn_mask=mask.to(q_BHTE.dtype), scale=scale)
 
 
 def linear_attention(
     q_BHTE: Tensor,
-    k_BKTE: Tensor,
-    v_BKTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
     *,
     causal: bool,
     scale: float,  # noqa: ARG001
     bias_HTT: Tensor | None,  # noqa: ARG001
+    allowed: Tensor | None = None,
 ) -> Tensor:
     """Σ_j ⟨q_i, k_j⟩ v_j, as in eq. 3 of the theory: no softmax, no scale."""
-    k_BHTE, v_BHTE = _shared_by_groups(k_BKTE, q_BHTE), _shared_by_groups(v_BKTE, q_BHTE)
+    k_BHSE, v_BHSE = _shared_by_groups(k_BKSE, q_BHTE), _shared_by_groups(v_BKSE, q_BHTE)
+    if allowed is not None:
+        return (q_BHTE @ k_BHSE.transpose(-1, -2)).masked_fill(~allowed, 0) @ v_BHSE
     if not causal:
-        return q_BHTE @ (k_BHTE.transpose(-1, -2) @ v_BHTE)
-    return (q_BHTE @ k_BHTE.transpose(-1, -2)).tril() @ v_BHTE
-
-
-def _shared_by_groups(x_BKTE: Tensor, q_BHTE: Tensor) -> Tensor:
-    groups = q_BHTE.shape[1] // x_BKTE.shape[1]
-    return x_BKTE if groups == 1 else x_BKTE.repeat_interleave(groups, dim=1)
+        return q_BHTE @ (k_BHSE.transpose(-1, -2) @ v_BHSE)
+    return (q_BHTE @ k_BHSE.transpose(-1, -2)).tril() @ v_BHSE
 
 
 ATTENTION: Mapping[str, Mixer] = {"softmax": softmax_attention, "linear": linear_attention}
 
 
-class Attention(nn.Module):
-    """One layer's attention. Queries, keys and values come from one matrix: rows q, then k, then v."""
+def allowed_pairs(padding_BS: Tensor | None, length: int, *, causal: bool) -> Tensor | None:
+    """Which keys each of `length` positions may look at, where there is padding (True for a real token): B 1 T T.
 
-    def __init__(self, design: Architecture) -> None:
+    A padding position may look at itself, so that its row of the softmax is not empty; nothing real looks at it.
+    """
+    if padding_BS is None:
+        return None
+    itself = torch.eye(length, dtype=torch.bool, device=padding_BS.device)
+    allowed = padding_BS[:, None, None, :] | itself
+    return allowed.tril() if causal else allowed
+
+
+def _shared_by_groups(x_BKSE: Tensor, q_BHTE: Tensor) -> Tensor:
+    groups = q_BHTE.shape[1] // x_BKSE.shape[1]
+    return x_BKSE if groups == 1 else x_BKSE.repeat_interleave(groups, dim=1)
+
+
+class _Heads(nn.Module):
+    """What self-attention and cross-attention share: norms of queries and keys, mixing, and the output matrix."""
+
+    out: nn.Linear
+
+    def __init__(self, design: Architecture, *, causal: bool) -> None:
         super().__init__()
         s = design.shape
         self.heads, self.kv_heads, self.head_dim = s.heads, s.kv_heads, s.head_dim
+        self.qk_norm, self.kind = s.qk_norm, design.attention
+        self.mix, self.causal, self.scale = ATTENTION[design.attention], causal, attention_scale(design)
+
+    def _add_norms(self, design: Architecture) -> None:
+        s = design.shape
+        if s.qk_norm != "none":
+            q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
+            sizes = (s.head_dim, s.head_dim) if s.qk_norm == "head" else (q, kv)
+            self.q_norm, self.k_norm = (NORMS[s.norm](size, design.norm_eps) for size in sizes)
+
+    def _mixed(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        turn: Rotation | None,
+        bias_HTT: Tensor | None,
+        allowed: Tensor | None,
+        tape: Tape,
+    ) -> Tensor:
+        """The output of all heads from projected queries (B, T, HE), keys and values (B, S, KE)."""
+        B, T, E = q.shape[0], q.shape[1], self.head_dim
+        if self.qk_norm == "full":
+            q, k = self.q_norm(q), self.k_norm(k)
+        q_BTHE, k_BSKE, v_BSKE = (part.view(B, part.shape[1], -1, E) for part in (q, k, v))
+        if self.qk_norm == "head":
+            q_BTHE, k_BSKE = self.q_norm(q_BTHE), self.k_norm(k_BSKE)
+        if turn is not None:
+            q_BTHE, k_BSKE = rotate(q_BTHE, turn), rotate(k_BSKE, turn)
+        q_BHTE, k_BKSE, v_BKSE = (part.transpose(1, 2) for part in (q_BTHE, k_BSKE, v_BSKE))
+        q_BHTE, k_BKSE, v_BKSE = tape("q", q_BHTE), tape("k", k_BKSE), tape("v", v_BKSE)
+        if tape.wants("scores", "pattern"):
+            y_BHTE = self._mixed_explicitly(q_BHTE, k_BKSE, v_BKSE, bias_HTT, allowed, tape)
+        else:
+            y_BHTE = self.mix(
+                q_BHTE, k_BKSE, v_BKSE, causal=self.causal, scale=self.scale, bias_HTT=bias_HTT, allowed=allowed
+            )
+        y_BHTE = tape("heads", y_BHTE)
+        if tape.wants("head_outputs"):
+            weight_DHE = self.out.weight.view(self.out.weight.shape[0], self.heads, E)
+            each_BTHD = tape("head_outputs", torch.einsum("bhte,dhe->bthd", y_BHTE, weight_DHE))
+            total_BTD = each_BTHD.sum(2)
+            return total_BTD if self.out.bias is None else total_BTD + self.out.bias
+        y: Tensor = self.out(y_BHTE.transpose(1, 2).reshape(B, T, self.heads * E))
+        return y
+
+    def _mixed_explicitly(
+        self,
+        q_BHTE: Tensor,
+        k_BKSE: Tensor,
+        v_BKSE: Tensor,
+        bias_HTT: Tensor | None,
+        allowed: Tensor | None,
+        tape: Tape,
+    ) -> Tensor:
+        """The same as `mix`, with the scores (before the mask) and the pattern that a fused kernel does not form."""
+        k_BHSE, v_BHSE = _shared_by_groups(k_BKSE, q_BHTE), _shared_by_groups(v_BKSE, q_BHTE)
+        T, softmax = q_BHTE.shape[2], self.kind == "softmax"
+        scores_BHTS = q_BHTE @ k_BHSE.transpose(-1, -2)
+        if softmax:
+            scores_BHTS = scores_BHTS * self.scale
+            if bias_HTT is not None:
+                scores_BHTS = scores_BHTS + bias_HTT[:, :T, :T].to(scores_BHTS.dtype)
+        scores_BHTS = tape("scores", scores_BHTS)
+        if allowed is None and self.causal:
+            allowed = torch.ones(T, T, dtype=torch.bool, device=q_BHTE.device).tril()
+        if allowed is not None:
+            scores_BHTS = scores_BHTS.masked_fill(~allowed, -torch.inf if softmax else 0.0)
+        return tape("pattern", scores_BHTS.softmax(-1) if softmax else scores_BHTS) @ v_BHSE
+
+
+class Attention(_Heads):
+    """One layer's self-attention. Queries, keys and values come from one matrix: rows q, then k, then v."""
+
+    def __init__(self, design: Architecture, *, causal: bool) -> None:
+        super().__init__(design, causal=causal)
+        s = design.shape
         q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
         self.qkv = nn.Linear(s.width, q + 2 * kv, bias=s.qkv_bias)
         self.out = nn.Linear(q, s.width, bias=s.out_bias)
-        self.qk_norm = s.qk_norm
-        if s.qk_norm != "none":
-            sizes = (s.head_dim, s.head_dim) if s.qk_norm == "head" else (q, kv)
-            self.q_norm, self.k_norm = (NORMS[s.norm](size, design.norm_eps) for size in sizes)
-        self.mix, self.causal, self.scale = ATTENTION[design.attention], design.causal, attention_scale(design)
+        self._add_norms(design)
 
-    def forward(self, x_BTD: Tensor, turn: Rotation | None, bias_HTT: Tensor | None) -> Tensor:
-        B, T, _ = x_BTD.shape
+    def forward(
+        self,
+        x_BTD: Tensor,
+        turn: Rotation | None,
+        bias_HTT: Tensor | None,
+        allowed: Tensor | None = None,
+        tape: Tape = NO_TAPE,
+    ) -> Tensor:
         H, K, E = self.heads, self.kv_heads, self.head_dim
         q, k, v = self.qkv(x_BTD).split((H * E, K * E, K * E), dim=-1)
-        if self.qk_norm == "full":
-            q, k = self.q_norm(q), self.k_norm(k)
-        q_BTHE, k_BTKE, v_BTKE = (part.view(B, T, -1, E) for part in (q, k, v))
-        if self.qk_norm == "head":
-            q_BTHE, k_BTKE = self.q_norm(q_BTHE), self.k_norm(k_BTKE)
-        if turn is not None:
-            q_BTHE, k_BTKE = rotate(q_BTHE, turn), rotate(k_BTKE, turn)
-        q_BHTE, k_BKTE, v_BKTE = (part.transpose(1, 2) for part in (q_BTHE, k_BTKE, v_BTKE))
-        y_BHTE = self.mix(q_BHTE, k_BKTE, v_BKTE, causal=self.causal, scale=self.scale, bias_HTT=bias_HTT)
-        y: Tensor = self.out(y_BHTE.transpose(1, 2).reshape(B, T, H * E))
-        return y
+        return self._mixed(q, k, v, turn, bias_HTT, allowed, tape)
+
+
+class CrossAttention(_Heads):
+    """A decoder layer's attention to the encoder's output; keys and values are one matrix, rows k, then v.
+
+    Every position may look at every token of the source. Rotary positions and ALiBi compare places in one sequence and
+    are left out here, as T5's relative positions are (Raffel et al. 2020).
+    """
+
+    def __init__(self, design: Architecture) -> None:
+        super().__init__(design, causal=False)
+        s = design.shape
+        q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
+        self.q = nn.Linear(s.width, q, bias=s.qkv_bias)
+        self.kv = nn.Linear(s.width, 2 * kv, bias=s.qkv_bias)
+        self.out = nn.Linear(q, s.width, bias=s.out_bias)
+        self._add_norms(design)
+
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, allowed: Tensor | None = None, tape: Tape = NO_TAPE) -> Tensor:
+        k, v = self.kv(memory_BSD).chunk(2, dim=-1)
+        return self._mixed(self.q(x_BTD), k, v, None, None, allowed, tape)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deepwide.model.architecture import Architecture
+from deepwide.model.cache import NO_TAPE, Tape
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -16,7 +17,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Plain(nn.Module):
+class PlainFeedForward(nn.Module):
     """down(act(up(x)))."""
 
     def __init__(self, design: Architecture) -> None:
@@ -26,12 +27,13 @@ class Plain(nn.Module):
         self.down = nn.Linear(s.ff_width, s.width, bias=s.ff_bias)
         self.act = ACTIVATIONS[design.activation]
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        y: Tensor = self.down(self.act(self.up(x_BTD)))
+    def forward(self, x_BTD: Tensor, tape: Tape = NO_TAPE) -> Tensor:
+        pre_BTF = tape("pre", self.up(x_BTD))
+        y: Tensor = self.down(tape("post", self.act(pre_BTF)))
         return y
 
 
-class Gated(nn.Module):
+class GatedFeedForward(nn.Module):
     """down(act(gate(x)) · up(x)), Shazeer 2020; gate and up are one matrix, gate's rows first."""
 
     def __init__(self, design: Architecture) -> None:
@@ -41,10 +43,14 @@ class Gated(nn.Module):
         self.down = nn.Linear(s.ff_width, s.width, bias=s.ff_bias)
         self.act = ACTIVATIONS[design.activation]
 
-    def forward(self, x_BTD: Tensor) -> Tensor:
+    def forward(self, x_BTD: Tensor, tape: Tape = NO_TAPE) -> Tensor:
         gate_BTF, up_BTF = self.gate_up(x_BTD).chunk(2, dim=-1)
-        y: Tensor = self.down(self.act(gate_BTF) * up_BTF)
+        gate_BTF, up_BTF = tape("pre", gate_BTF), tape("up", up_BTF)
+        y: Tensor = self.down(tape("post", self.act(gate_BTF) * up_BTF))
         return y
 
 
-FEED_FORWARD: Mapping[str, Callable[[Architecture], nn.Module]] = {"plain": Plain, "gated": Gated}
+FEED_FORWARD: Mapping[str, Callable[[Architecture], nn.Module]] = {
+    "plain": PlainFeedForward,
+    "gated": GatedFeedForward,
+}

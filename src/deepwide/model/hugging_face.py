@@ -1,6 +1,5 @@
 """Weights in Hugging Face layout: GPT-2 and Llama state dicts, from safetensors and never from a pickle."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from deepwide.errors import DeepwideError
+from deepwide.files import read_json
 from deepwide.model.architecture import Architecture
 from deepwide.model.transformer import Transformer
 from deepwide.shape import read_config
@@ -23,13 +23,14 @@ def load_folder(folder: str | Path) -> Transformer:
     files = sorted(folder.glob("*.safetensors"))
     if not (folder / "config.json").is_file() or not files:
         raise DeepwideError(f"{folder} must hold config.json and *.safetensors (pickled .bin files are not read).")
+    config = read_json(folder / "config.json", "a model's config")
+    if not isinstance(config, dict):
+        raise DeepwideError(f"{folder / 'config.json'} is not a model's config: it must be an object.")
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         weights = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    except (OSError, ValueError) as error:
-        raise DeepwideError(f"{folder} cannot be read: {error}.") from None
     except Exception as error:  # safetensors has an exception class of its own, not derived from ValueError
-        raise DeepwideError(f"the weights in {folder} cannot be read: {error}.") from None
+        reason = " ".join(str(error).split())[:200]
+        raise DeepwideError(f"the weights in {folder} cannot be read: {reason}.") from None
     return from_hugging_face(config, weights)
 
 

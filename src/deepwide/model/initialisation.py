@@ -1,4 +1,4 @@
-"""Initial weights by name and by seed: every parameter has a random stream of its own.
+"""Initial weights by name and by seed: every parameter has a random generator of its own.
 
 Two networks with the same seed share the weights of every parameter whose name, size and scale agree: the first
 layers of a deep network are those of a shallow one, so that sweeps over depth are paired.
@@ -15,6 +15,7 @@ from deepwide.model.architecture import Architecture
 from deepwide.model.parametrisation import factors
 from deepwide.model.residual import gain
 
+ENDS_OF_SUBLAYERS = ("attention.out.weight", "cross.out.weight", "feed_forward.down.weight")
 Spread = Callable[[Architecture, str, Tensor], float]  # the standard deviation of one parameter's start
 
 
@@ -30,7 +31,7 @@ def _fan_in(design: Architecture, name: str, weight: Tensor) -> float:
 
 def _xavier(design: Architecture, name: str, weight: Tensor) -> float:  # noqa: ARG001
     """Glorot & Bengio 2010: √(2/(fan_in + fan_out)); embeddings 1/√D."""
-    if name in ("embedding.weight", "positions"):
+    if name == "embedding.weight" or name.endswith("positions"):
         return 1 / math.sqrt(weight.shape[1])
     return math.sqrt(2 / (weight.shape[0] + weight.shape[1]))
 
@@ -39,7 +40,7 @@ SPREADS: Mapping[str, Spread] = {"gpt2": _gpt2, "fan_in": _fan_in, "xavier": _xa
 
 
 def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
-    """Fill every matrix of `model` from its own stream; vectors start as their modules made them, biases at zero."""
+    """Fill every matrix from a generator of its own; vectors start as their modules set them, biases at zero."""
     spread = SPREADS[design.initialisation]
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -48,31 +49,32 @@ def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
                     parameter.zero_()
                 continue
             std = spread(design, name, parameter) * factors(design, name, parameter.ndim).init
-            parameter.copy_(torch.empty(parameter.shape).normal_(0, std, generator=stream(seed, f"init/{name}")))
-            if (beta := gain(design)) != 1:
+            parameter.copy_(torch.empty(parameter.shape).normal_(0, std, generator=generator_for(seed, f"init/{name}")))
+            if (beta := gain(design, design.stack_of(name))) != 1:
                 _scale_by_gain(name, parameter, beta, design)
 
 
-def stream(seed: int, name: str) -> torch.Generator:
+def generator_for(seed: int, name: str) -> torch.Generator:
     """A generator of its own for every name under one seed."""
     digest = hashlib.sha256(f"deepwide/{seed}/{name}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
 def _joins(design: Architecture, name: str) -> float:
-    """√(2L) for the matrix that ends a sublayer, else 1.
+    """√(sublayers) of the stack (√(2L) for L blocks of two) for the matrix that ends a sublayer, else 1.
 
     Under completep L is the base depth: beyond it, the branch multiplier does what this factor would do.
     """
-    if not name.endswith(("attention.out.weight", "feed_forward.down.weight")) or design.residual == "none":
+    if not name.endswith(ENDS_OF_SUBLAYERS) or design.residual == "none":
         return 1.0
-    depth = design.base_depth if design.parametrisation == "completep" else design.shape.depth
-    return math.sqrt(design.sublayers * depth)
+    stack = design.stack_of(name)
+    depth = design.base_depth if design.parametrisation == "completep" else stack.depth
+    return math.sqrt(stack.sublayers * depth)
 
 
 def _scale_by_gain(name: str, parameter: Tensor, beta: float, design: Architecture) -> None:
     """DeepNorm's β on values, output and feed-forward; queries and keys keep their size."""
-    if name.endswith("attention.qkv.weight"):
+    if name.endswith(("attention.qkv.weight", "cross.kv.weight")):
         parameter[-design.shape.kv_heads * design.shape.head_dim :] *= beta
-    elif name.startswith("blocks."):
+    elif name.startswith(("blocks.", "encoder.blocks.")) and not name.endswith("cross.q.weight"):
         parameter *= beta

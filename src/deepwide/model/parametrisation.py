@@ -12,13 +12,14 @@ With m_d = width / base_width and m_L = depth / base_depth, relative to `standar
     logits              1          m_d^−1             m_d^−1
     scores              E^−½       E0^½ / E           E0^½ / E          (E head width, E0 = 64)
 
-Hidden are the matrices inside blocks; embeddings, positions, biases, norms and the head are other. At the base shape
-all three are the same network. Torch-free names of parameters decide the role.
+Hidden are the matrices inside blocks and the hidden layer of a head for pairs; embeddings, positions, biases, norms and
+the head's last matrix are other. The depth is that of the stack, encoder or decoder, that a block belongs to. At the
+base shape all three are the same network. A parameter's name decides its role; torch is not needed here.
 """
 
 from dataclasses import dataclass
 
-from deepwide.model.architecture import Architecture
+from deepwide.model.architecture import Architecture, Stack
 
 BASE_HEAD_DIM = 64
 
@@ -37,21 +38,22 @@ def factors(design: Architecture, name: str, dimensions: int) -> Factors:
     """The factors of the parameter `name` (such as blocks.0.attention.qkv.weight) with so many dimensions."""
     if design.parametrisation == "standard":
         return Factors()
-    m_d, m_L = _growth(design)
-    deeper = 1 / m_L if design.parametrisation == "completep" and name.startswith("blocks.") else 1.0
-    if name.startswith("blocks.") and dimensions == 2:
+    m_d, m_L = _growth(design, design.stack_of(name))
+    in_block = name.startswith(("blocks.", "encoder.blocks."))
+    deeper = 1 / m_L if design.parametrisation == "completep" and in_block else 1.0
+    if dimensions == 2 and (in_block or name == "classifier.hidden.weight"):
         return Factors(init=m_d**-0.5, lr=1 / m_d, decay=m_d, eps=deeper / m_d)
     return Factors(eps=deeper / m_d)
 
 
-def branch_multiplier(design: Architecture) -> float:
-    """What every sublayer's output is multiplied by before it joins the stream."""
-    return 1 / _growth(design)[1] if design.parametrisation == "completep" else 1.0
+def branch_multiplier(design: Architecture, stack: Stack) -> float:
+    """What the output of every sublayer of a stack is multiplied by before it joins the residual stream."""
+    return 1 / _growth(design, stack)[1] if design.parametrisation == "completep" else 1.0
 
 
 def logits_multiplier(design: Architecture) -> float:
     """What the final activations are multiplied by before the head."""
-    return 1.0 if design.parametrisation == "standard" else 1 / _growth(design)[0]
+    return 1.0 if design.parametrisation == "standard" else 1 / _growth(design, design.stack)[0]
 
 
 def attention_scale(design: Architecture) -> float:
@@ -60,5 +62,5 @@ def attention_scale(design: Architecture) -> float:
     return float(E**-0.5 if design.parametrisation == "standard" else BASE_HEAD_DIM**0.5 / E)
 
 
-def _growth(design: Architecture) -> tuple[float, float]:
-    return design.shape.width / design.base_width, design.shape.depth / design.base_depth
+def _growth(design: Architecture, stack: Stack) -> tuple[float, float]:
+    return design.shape.width / design.base_width, stack.depth / design.base_depth

@@ -1,11 +1,4 @@
-"""A run folder: the whole truth about one run.
-
-<runs>/<id>/config.json      resolved, written once
-            metrics.jsonl    append-only, one record a line, torn tail cut when a lease is taken
-            lease.json       who works on it until when, fencing number
-            checkpoints/<step>/{state.json, *.safetensors, manifest.json}
-            result.json      exists if and only if the run is over: done, diverged, oom, failed
-"""
+"""A run folder: the whole truth about one run. What lies where in it is in layout.py."""
 
 import contextlib
 import hashlib
@@ -13,7 +6,6 @@ import logging
 import os
 import re
 import shutil
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -21,10 +13,13 @@ from typing import Any, Self
 from deepwide import faults, files
 from deepwide.errors import DeepwideError
 from deepwide.run import checkpoint, records
-from deepwide.run.lease import CHECKPOINTS, METRICS, RESULT, SECONDS, Lease, lock, read_lease, read_result
+from deepwide.run.layout import CHECKPOINTS, CONFIG, METRICS, RESULT, read_result
+from deepwide.run.lease import LEASE_SECONDS, Lease, read_lease
+from deepwide.run.lock import PATIENCE_SECONDS, lock
+from deepwide.run.writer import RunWriter
 
-CONFIG = "config.json"
 CONFIG_REMEDY = "put it back from a copy, or move the folder away and the run starts anew"
+ABANDONED_SECONDS = 600  # after which a half-made folder is nobody's
 log = logging.getLogger("deepwide.run")
 
 
@@ -36,17 +31,17 @@ class NotARun(records.UnreadableRun):
         self.path = path / CONFIG
 
 
-def local_path(path: Path | str, option: str) -> Path:
+def local_path(path: Path | str, name: str) -> Path:
     """Refuse an address: a run lives on a file system with locks, and 's3:' must not become a folder's name.
 
-    >>> local_path("s3://bucket/runs", "--runs")  # doctest: +ELLIPSIS
+    >>> local_path("s3://bucket/runs", "runs")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    deepwide.errors.DeepwideError: --runs s3:… is an address: run folders need a file system with locks ...
+    deepwide.errors.DeepwideError: runs s3:… is an address: run folders need a file system with locks ...
     """
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", str(path))  # pathlib has made one slash of two
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/", str(path))  # pathlib turns two slashes into one
     if scheme:
         raise DeepwideError(
-            f"{option} {scheme[1]}:… is an address: run folders need a file system with locks (a local disk, NFSv4, "
+            f"{name} {scheme[1]}:… is an address: run folders need a file system with locks (a local disk, NFSv4, "
             "Lustre with flock, GPFS, CephFS): keep them on one, and copy finished runs to the store."
         )
     return Path(path)
@@ -58,8 +53,8 @@ def run_id(config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -
     >>> run_id({"lr": 0.1, "depth": 2}, data_fingerprint="d", numerics="1")
     'f55db4cb5fba6ce5'
     """
-    what = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
-    return hashlib.sha256(records.canonical(what).encode()).hexdigest()[:16]
+    determining = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
+    return hashlib.sha256(records.canonical(determining).encode()).hexdigest()[:16]
 
 
 class RunFolder:
@@ -71,19 +66,34 @@ class RunFolder:
         self.config: dict[str, Any] = dict(record["config"])
         self.data_fingerprint = str(record["data"])
         self.numerics = str(record["numerics"])
+        # Depth, width, parameters, FLOPs …: empty in folders made before they were written.
+        self.counts: dict[str, int | float] = dict(record.get("counts", {}))
 
     @classmethod
-    def create(cls, runs: Path, config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -> Self:
-        """The folder of a run, made if need be; the same inputs always give the same one."""
+    def create(
+        cls,
+        runs: Path,
+        config: Mapping[str, Any],
+        *,
+        data_fingerprint: str,
+        numerics: str,
+        counts: Mapping[str, int | float] | None = None,
+    ) -> Self:
+        """The folder of a run, made if need be; the same inputs always give the same one.
+
+        `counts` (depth, width, block_params, total_params, steps, tokens, train_flops, …) follow from the config, so
+        they are written beside it for whoever reads the run and are no part of its id.
+        """
         name = run_id(config, data_fingerprint=data_fingerprint, numerics=numerics)
         path = local_path(runs, "the folder of runs") / name
         if not path.exists():
             record = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
+            record |= {"counts": dict(counts)} if counts else {}
             path.parent.mkdir(parents=True, exist_ok=True)
-            _clear_abandoned(path)
             temporary = files.temporary_beside(path)
             temporary.mkdir()
             try:
+                _clear_abandoned(path, now=temporary.stat().st_mtime)
                 files.write_new(temporary / CONFIG, (records.canonical(record) + "\n").encode())
                 files.move(temporary, path)
             except OSError:
@@ -102,7 +112,12 @@ class RunFolder:
             raise NotARun(path, CONFIG_REMEDY)
         if not {"config", "data", "numerics"} <= record.keys() or not isinstance(record["config"], dict):
             raise records.UnreadableRun(path / CONFIG, "its fields are not those of a run", CONFIG_REMEDY)
-        named = run_id(record["config"], data_fingerprint=record["data"], numerics=record["numerics"])
+        if not _are_counts(record.get("counts", {})):
+            raise records.UnreadableRun(path / CONFIG, "its counts are not numbers by name", CONFIG_REMEDY)
+        try:
+            named = run_id(record["config"], data_fingerprint=record["data"], numerics=record["numerics"])
+        except RecursionError:
+            raise records.UnreadableRun(path / CONFIG, "nested too deep", CONFIG_REMEDY) from None
         if named != path.name:
             why = f"its content belongs to run {named}: the folder was renamed or the file changed"
             raise records.UnreadableRun(path / CONFIG, why, CONFIG_REMEDY)
@@ -111,6 +126,14 @@ class RunFolder:
     def metrics(self) -> list[dict[str, Any]]:
         """Every whole record so far; a torn last line is not one."""
         return records.read_lines(self.path / METRICS)
+
+    def last_record(self) -> dict[str, Any]:
+        """The last whole record of metrics, found without reading the others; empty when there is none."""
+        return records.read_last(self.path / METRICS)
+
+    def checkpoint_steps(self) -> list[int]:
+        """The steps there are checkpoints of, good or bad, rising."""
+        return checkpoint.steps(self.path / CHECKPOINTS)
 
     def result(self) -> dict[str, Any] | None:
         """How the run ended, None while it has not."""
@@ -126,38 +149,44 @@ class RunFolder:
         steps = checkpoint.steps(home)
         for step in reversed(steps):
             try:
-                found = checkpoint.read(home / str(step), self.id, framework)
+                newest = checkpoint.read(home / str(step), self.id, framework)
             except checkpoint.BadCheckpoint as error:
                 log.warning("checkpoint %d is damaged and was skipped: %s.", step, error)
                 continue
             if step != steps[-1]:
-                log.warning("run %s goes on from the checkpoint before, step %d.", self.id, step)
-            return found
+                log.warning("run %s resumes from the checkpoint before, step %d.", self.id, step)
+            return newest
         if steps:
             remedy = "put them back from a copy, or delete this folder to train from the beginning"
             raise records.UnreadableRun(home, f"none of its {len(steps)} checkpoints is whole", remedy)
         return None
 
-    def lease(self, owner: str, seconds: float = SECONDS, patience: float = 10.0) -> Lease:
-        """The right to write, for a `with` block; raises `LeaseHeld` or `RunOver` on entry."""
-        return Lease(self.path, self.id, owner, seconds, patience)
+    def lease(self, owner: str, seconds: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS) -> RunWriter:
+        """The right to write, for a `with` block; raises `LeaseHeld` or `RunFinished` on entry."""
+        return RunWriter(Lease(self.path, owner, seconds, patience))
 
     def reopen(self) -> str | None:
-        """Take a result back, so that the run can go on from its last checkpoint; returns the status it had."""
+        """Take a result back, so that the run can resume from its last checkpoint; returns the status it had."""
         with lock(self.path):
-            ended = self.result()
-            if ended is None:
+            result = self.result()
+            if result is None:
                 return None
             number = sum(1 for _ in self.path.glob("result.*.json")) + 1
             os.rename(self.path / RESULT, self.path / f"result.{number}.json")
             files.sync_folder(self.path)
             faults.point("after reopening")
-            return str(ended["status"])
+            return str(result["status"])
 
 
-def _clear_abandoned(path: Path) -> None:
+def _are_counts(counts: Any) -> bool:
+    return isinstance(counts, dict) and all(
+        isinstance(count, int | float) and not isinstance(count, bool) for count in counts.values()
+    )
+
+
+def _clear_abandoned(path: Path, now: float) -> None:
     """Remove half-made folders of this run that a crash left; one that is young may be being made right now."""
     for half in path.parent.glob(f".{path.name}.*{files.TEMPORARY}"):
         with contextlib.suppress(OSError):
-            if time.time() - half.stat().st_mtime > 600:
+            if now - half.stat().st_mtime > ABANDONED_SECONDS:
                 shutil.rmtree(half, ignore_errors=True)

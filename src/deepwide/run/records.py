@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,24 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [record for _, record in _lines(path)]
 
 
+def read_last(path: Path, most: int = 8192) -> dict[str, Any]:
+    """The last whole record of a JSON-lines file, read from its end; empty when there is none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+            tail = file.read()
+    except FileNotFoundError:
+        return {}
+    for line in reversed(tail.split(b"\n")[:-1]):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            return record
+    return {}
+
+
 def whole_bytes(path: Path, *, until_step: int | None = None) -> int:
     """How many bytes of a JSON-lines file are whole records (of steps up to `until_step`)."""
     end = 0
@@ -62,7 +81,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         end += len(line) + 1
         where = f"line {number}"
-        remedy = f"put the file back from a copy, or cut it before line {number} and the run goes on from there"
+        remedy = f"put the file back from a copy, or cut it before line {number} and the run resumes from there"
         record = _parse(line, path, remedy, where)
         if not isinstance(record.get("step"), int):
             raise UnreadableRun(path, f"{where} has no step", remedy)
@@ -88,7 +107,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepwide.run.folder import RunFolder
-from deepwide.run.lease import Lease
+from deepwide.run.writer import RunWriter
 
 NUMERICS = "toy-1"
 
@@ -36,32 +36,32 @@ class ToyConfig(BaseModel):
 
 def train(
     folder: RunFolder,
-    lease: Lease,
+    writer: RunWriter,
     *,
     device: str = "cpu",
     threads: int = 1,
     progress: Callable[[Mapping[str, Any]], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> bool:
-    """Train from the last checkpoint on; True when the run is over, False when it was asked to stop."""
+    """Train from the last checkpoint on; True when the run has finished, False when it was asked to stop."""
     del device, threads
     config = ToyConfig(**folder.config)
     rng = np.random.default_rng(config.seed)
     target = rng.standard_normal((config.width, config.width))
     weights, momentum = np.zeros_like(target), np.zeros_like(target)
-    found, step = folder.latest_checkpoint("numpy"), 0
-    if found is not None:
-        step = found.step
-        weights, momentum = (np.asarray(found.tensors[name]).copy() for name in ("weights", "momentum"))
-    lease.cut_metrics(step)
+    saved, step = folder.latest_checkpoint("numpy"), 0
+    if saved is not None:
+        step = saved.step
+        weights, momentum = (np.asarray(saved.tensors[name]).copy() for name in ("weights", "momentum"))
+    writer.cut_metrics(step)
     loss = float(np.mean((weights - target) ** 2))
     while step < config.steps:
         if stop and stop():
-            lease.checkpoint(step, {"weights": weights, "momentum": momentum}, {"loss": loss})
+            writer.checkpoint(step, {"weights": weights, "momentum": momentum}, {"loss": loss})
             return False
         step += 1
         if step == config.fail_at:
-            raise RuntimeError("the toy was told to fail here")
+            raise RuntimeError("the toy fails here on purpose")
         if step == config.exit_at:
             import os
 
@@ -71,13 +71,13 @@ def train(
         weights = weights - config.lr * momentum
         loss = float(np.mean((weights - target) ** 2))
         if not np.isfinite(loss):
-            lease.finish("diverged", step=step, loss=None)
+            writer.finish("diverged", step=step, loss=None)
             return True
-        lease.append({"step": step, "loss": loss})
+        writer.append({"step": step, "loss": loss})
         if progress:
             progress({"step": step, "steps": config.steps, "loss": loss})
         time.sleep(config.seconds_per_step)
         if step % config.checkpoint_every == 0 or step == config.steps:
-            lease.checkpoint(step, {"weights": weights, "momentum": momentum}, {"loss": loss})
-    lease.finish("done", step=step, loss=loss)
+            writer.checkpoint(step, {"weights": weights, "momentum": momentum}, {"loss": loss})
+    writer.finish("done", step=step, loss=loss)
     return True

@@ -1,224 +1,195 @@
-"""A measured rank as a file that anyone can check again: what was drawn, from which seed, and the ranks.
+"""A measured rank as an answer and as a file that anyone can check again: what was drawn, from which seed, the ranks.
 
-A certificate holds no matrix. Weights and sample points come from SHAKE-256 of the seed, so they can be
-drawn again; the hash of the points says that they were the same; the ranks are then measured anew, by
-the Gram form layer by layer and FLINT rather than the chain and dgemm that made them.
+A certificate holds no matrix. Weights and sample points come from SHAKE-256 of the seed, so they can be drawn again;
+the hash of the points shows that they are the same. The seal is a plain hash: it finds damage, not forgery. What a
+certificate claims is believed only after `verify` has measured it again.
 """
 
 import hashlib
 import json
-import os
-import tempfile
-from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
-from deepwide import __version__
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+
+from deepwide import __version__, files
+from deepwide.answers import Answer
 from deepwide.errors import DeepwideError
 from deepwide.separation.case import Case
-from deepwide.separation.evaluate import Points
-from deepwide.separation.field import check_prime
-from deepwide.separation.measurement import Measurement, Progress, block_sizes, estimate, measure
+from deepwide.separation.ideals import ideal_bound
+from deepwide.separation.measurement import Algorithm, Measurement
+from deepwide.separation.upper_bounds import upper_bounds
+from deepwide.separation.weights import file_hash
+from deepwide.settings import explain
 
-FORMAT = "deepwide separation rank 1"
-ALGORITHMS = ("dgemm", "flint")
-_CHEAP_SECONDS = 60.0
+FORMAT: Literal["deepwide separation rank 1"] = "deepwide separation rank 1"
+LARGEST_FILE = 4 << 20  # bytes; the certificate of 3280 blocks has a twentieth of that
+LARGE_PRIME = 500_000  # primes above this make an accident in a rank unlikely
+
+Whole = Annotated[int, Field(strict=True, ge=0)]
+Blocks = Annotated[tuple[Whole, ...], Field(min_length=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+Hash = Annotated[str, Field(strict=True, pattern=r"^[0-9a-f]{64}$")]
 
 
-def certificate(measurement: Measurement, confirmation: Measurement | None) -> dict[str, Any]:
-    """The content of a certificate, sealed with its own hash."""
-    case = asdict(measurement.case)
-    body: dict[str, Any] = {
-        "format": FORMAT,
-        "case": case,
-        "full_grid": measurement.full_grid,
-        "rank": measurement.rank,
-        "bound": measurement.bound,
-        "blocks": list(measurement.blocks),
-        "block_bounds": list(measurement.bounds),
-        "prime": measurement.prime,
-        "points": list(block_sizes(measurement.case, measurement.full_grid)),
-        "points_sha256": measurement.points_hash,
-        "algorithm": measurement.algorithm,
-        "confirmed": None,
-        "made_by": f"deepwide {__version__}",
-        "seconds": round(measurement.seconds, 3),
-    }
-    if measurement.case.weights not in ("random", "identity"):
-        body["weights_sha256"] = file_hash(Path(measurement.case.weights))
-    if confirmation:
-        body["confirmed"] = {
-            "prime": confirmation.prime,
-            "algorithm": confirmation.algorithm,
-            "blocks": list(confirmation.blocks),
-            "points_sha256": confirmation.points_hash,
-            "seconds": round(confirmation.seconds, 3),
+class Confirmation(Answer):
+    """The same ranks once more: another prime, another program."""
+
+    prime: Whole
+    algorithm: Algorithm
+    blocks: Blocks
+    points_sha256: Hash
+    seconds: Seconds
+
+
+class Certificate(Answer):
+    """The separation rank of a case, as measured: a proved lower bound, beside a proved upper bound."""
+
+    format: Literal["deepwide separation rank 1"] = FORMAT
+    case: Case
+    full_grid: StrictBool
+    rank: Whole
+    bound: Whole
+    blocks: Blocks
+    block_bounds: Blocks
+    prime: Whole
+    points: Blocks
+    points_sha256: Hash
+    algorithm: Algorithm
+    confirmed: Confirmation | None
+    made_by: Annotated[str, Field(strict=True, max_length=100)]
+    seconds: Seconds
+    weights_sha256: Hash | None = None
+    sha256: Hash
+
+    @classmethod
+    def of(cls, measurement: Measurement, confirmation: Measurement | None = None) -> Self:
+        """The certificate of a measurement, sealed."""
+        body: dict[str, Any] = {
+            "case": measurement.case,
+            "full_grid": measurement.full_grid,
+            "rank": measurement.rank,
+            "bound": measurement.bound,
+            "blocks": measurement.blocks,
+            "block_bounds": measurement.bounds,
+            "prime": measurement.prime,
+            "points": tuple(bound + 1 for bound in measurement.bounds),
+            "points_sha256": measurement.points_hash,
+            "algorithm": measurement.algorithm,
+            "confirmed": confirmation
+            and Confirmation(
+                prime=confirmation.prime,
+                algorithm=confirmation.algorithm,
+                blocks=confirmation.blocks,
+                points_sha256=confirmation.points_hash,
+                seconds=round(confirmation.seconds, 3),
+            ),
+            "made_by": f"deepwide {__version__}",
+            "seconds": round(measurement.seconds, 3),
         }
-    return {**body, "sha256": seal(body)}
+        if measurement.case.from_file:
+            body["weights_sha256"] = file_hash(Path(measurement.case.weights))
+        unsealed = cls(**body, sha256="0" * 64)
+        return cls(**body, sha256=seal(unsealed.model_dump(mode="json")))
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if not len(self.blocks) == len(self.block_bounds) == len(self.points):
+            raise ValueError("'blocks', 'block_bounds' and 'points' do not have the same length")
+        if self.case.from_file and self.weights_sha256 is None:
+            raise ValueError("'weights_sha256' is missing")
+        if self.confirmed and self.confirmed.prime == self.prime:
+            raise ValueError(f"it is confirmed by its own prime, {self.prime}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_the_absent_hash(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = dump(self)
+        if self.weights_sha256 is None:
+            del plain["weights_sha256"]
+        return plain
+
+    @property
+    def reached(self) -> bool:
+        """Whether the rank reaches the upper bound, and is thereby proved to be the separation rank."""
+        return self.rank == self.bound
+
+    @property
+    def almost_surely_exact(self) -> bool:
+        """Whether a rank below its bound may be called almost surely exact: two different large primes agree.
+
+        Not for weights from a file: both primes are known, and a file can be made special modulo both.
+        """
+        if self.confirmed is None or self.case.from_file:
+            return False
+        return min(self.prime, self.confirmed.prime) >= LARGE_PRIME
+
+    @property
+    def relations(self) -> int:
+        """By how much relations lower the dimension count to the upper bound."""
+        return upper_bounds(self.case).relations if len(self.blocks) > 1 else 0
+
+    @property
+    def ideal_bound(self) -> int | None:
+        """The sharper bound of docs/theory.md, eq. 11', where it applies and is quickly computed."""
+        return ideal_bound(self.case)
+
+    @property
+    def measurement(self) -> Measurement:
+        """The measurement a certificate was made from."""
+        return Measurement(
+            self.case, self.prime, self.full_grid, self.blocks, self.block_bounds, self.points_sha256, self.algorithm,
+            self.seconds,
+        )  # fmt: skip
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per block, with its bound."""
+        shape = {"depth": self.case.depth, "width": self.case.width, "heads": self.case.heads}
+        pairs = zip(self.blocks, self.block_bounds, strict=True)
+        return [{**shape, "block": k, "rank": rank, "bound": bound} for k, (rank, bound) in enumerate(pairs)]
+
+    def check_weights(self) -> None:
+        """Stop if the weights were in a file that has changed since."""
+        if self.case.from_file and file_hash(Path(self.case.weights)) != self.weights_sha256:
+            raise DeepwideError(f"{self.case.weights} is not the file that the certificate is about: it has changed.")
+
+    def write(self, path: Path) -> None:
+        """The certificate as a file, whole or not at all."""
+        files.write_text(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
 
 
-def seal(body: dict[str, Any]) -> str:
+def seal(content: dict[str, Any]) -> str:
     """The SHA-256 of the content but for the seal itself."""
-    plain = {key: value for key, value in body.items() if key != "sha256"}
+    plain = {key: value for key, value in content.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def read_certificate(path: Path) -> Certificate:
+    """A certificate whose seal fits, or a sentence that says why not.
 
-
-def write(content: dict[str, Any], path: Path) -> None:
-    """Write to a temporary sibling, sync, rename: the file is whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A certificate whose seal is whole, or a sentence that says why not."""
-    if not path.is_file():
-        raise DeepwideError(f"There is no certificate {path}.")
-    try:
-        content = json.loads(path.read_text())
-    except ValueError as error:
-        raise DeepwideError(f"{path} is not a certificate but torn or something else: {error}.") from None
+    >>> read_certificate(Path("nowhere.json"))
+    Traceback (most recent call last):
+    deepwide.errors.DeepwideError: There is no file nowhere.json.
+    """
+    content = files.read_json(path, "a certificate", most=LARGEST_FILE, unique_keys=True)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DeepwideError(f"{path} is not a certificate of this program: its format is not '{FORMAT}'.")
-    if content.get("sha256") != seal(content):
-        raise DeepwideError(f"{path} was changed after it was written: its sha256 does not fit its content.")
-    wrong = _wrong(content)
-    if wrong:
-        raise DeepwideError(f"{path} is not a valid certificate: {wrong}.")
-    return content
-
-
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "case": dict, "full_grid": bool, "rank": int, "bound": int, "blocks": list, "block_bounds": list, "prime": int,
-    "points": list, "points_sha256": str, "algorithm": str, "confirmed": (dict, type(None)), "seconds": (int, float),
-}  # fmt: skip
-_SECOND_KINDS = {name: _KINDS[name] for name in ("prime", "algorithm", "blocks", "points_sha256", "seconds")}
-
-
-def _wrong(content: dict[str, Any]) -> str:
-    """What a certificate lacks or says in the wrong way; nothing if it is well formed."""
-    wrong = _ill_typed(content, _KINDS, "")
-    if wrong:
-        return wrong
-    case_kinds = {f.name: f.type for f in fields(Case)}
-    assert all(isinstance(kind, type) for kind in case_kinds.values())
-    wrong = _ill_typed(content["case"], case_kinds, "case.")
-    if wrong:
-        return wrong
     try:
-        case_of(content)
-    except DeepwideError as error:
-        return str(error).rstrip(".")
-    if len(content["blocks"]) != len(content["block_bounds"]):
-        return "'blocks' and 'block_bounds' are not equally many"
-    if content["case"]["weights"] not in ("random", "identity") and not isinstance(content.get("weights_sha256"), str):
-        return "'weights_sha256' is missing"
-    second = content["confirmed"]
-    if second is not None:
-        wrong = _ill_typed(second, _SECOND_KINDS, "confirmed.")
-        if wrong:
-            return wrong
-        if second["prime"] == content["prime"]:
-            return f"it is confirmed by its own prime, {second['prime']}"
-    return ""
-
-
-def _ill_typed(held: dict[str, Any], kinds: dict[str, Any], where: str) -> str:
-    for name, kind in kinds.items():
-        if name not in held:
-            return f"'{where}{name}' is missing"
-        value = held[name]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            return f"'{where}{name}' is {_short(repr(value))}"
-        if kind is list and not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in value):
-            return f"'{where}{name}' does not hold whole numbers"
-        if name == "algorithm" and value not in ALGORITHMS:
-            return f"'{where}{name}' is {_short(repr(value))}, neither of {' and '.join(ALGORITHMS)}"
-    return ""
-
-
-def case_of(content: dict[str, Any]) -> Case:
-    """The case a certificate is about."""
-    return Case(**{f.name: content["case"][f.name] for f in fields(Case)})
-
-
-def measurement_of(content: dict[str, Any]) -> Measurement:
-    """The measurement a certificate was made from."""
-    return Measurement(
-        case_of(content), content["prime"], content["full_grid"], tuple(content["blocks"]),
-        tuple(content["block_bounds"]), content["points_sha256"], content["algorithm"], content["seconds"],
-    )  # fmt: skip
-
-
-def check_weights(content: dict[str, Any], path: Path) -> None:
-    """Stop if the weights were in a file that has changed since."""
-    weights = content["case"]["weights"]
-    if "weights_sha256" in content and file_hash(Path(weights)) != content["weights_sha256"]:
-        raise DeepwideError(f"{weights} is not the file the certificate {path} was made from: it has changed.")
-
-
-def second_is_cheap(content: dict[str, Any]) -> bool:
-    """Whether `verify` measures modulo the second prime too."""
-    return estimate(case_of(content), content["full_grid"], flint=True, chain=False).seconds <= _CHEAP_SECONDS
-
-
-def verify(path: Path, *, memory: int | None = None, progress: Progress | None = None) -> Measurement:
-    """Check a certificate again from nothing but its seeds; any difference is an error.
-
-    Modulo the second prime the ranks are measured if that is cheap (`second_is_cheap`), else only the points checked.
-
-    >>> verify(Path("nowhere.json"))
-    Traceback (most recent call last):
-    deepwide.errors.DeepwideError: There is no certificate nowhere.json.
-    """
-    content = read(path)
-    case, prime, full_grid = case_of(content), content["prime"], content["full_grid"]
-    check_weights(content, path)
-    check_prime(prime)
-    sizes = block_sizes(case, full_grid)
-    _same(path, "number of sample points", content["points"], list(sizes))
-    digest = Points.draw(case, max(sizes), prime).digest()
-    _same(path, "hash of the sample points", content["points_sha256"], digest)
-    again = measure(case, prime, full_grid=full_grid, flint=True, chain=False, memory=memory, progress=progress)
-    _same(path, "ranks", content["blocks"], list(again.blocks))
-    _same(path, "bounds", content["block_bounds"], list(again.bounds))
-    _same(path, "total rank", content["rank"], again.rank)
-    _same(path, "total bound", content["bound"], again.bound)
-    second = content["confirmed"]
-    if second:
-        _same(path, "ranks of its confirmation", second["blocks"], list(again.blocks))
-        check_prime(second["prime"])
-        other = Points.draw(case, max(sizes), second["prime"]).digest()
-        _same(path, "hash of its second sample points", second["points_sha256"], other)
-        if second_is_cheap(content):
-            once_more = measure(case, second["prime"], full_grid=full_grid, flint=True, chain=False, memory=memory)
-            _same(path, "ranks modulo its second prime", second["blocks"], list(once_more.blocks))
-    return again
-
-
-def _same(path: Path, what: str, said: object, found: object) -> None:
-    if said != found:
-        raise DeepwideError(f"{path} does not hold: its {what}: {_short(said)}; found anew: {_short(found)}.")
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+        sealed = content.get("sha256") == seal(content)
+    except (RecursionError, ValueError):
+        raise DeepwideError(
+            f"{path} is not a certificate: it is nested too deep or its numbers are too long."
+        ) from None
+    if not sealed:
+        raise DeepwideError(f"{path} was changed after it was written: its sha256 does not fit its content.")
+    try:
+        return Certificate.model_validate(content)
+    except ValidationError as error:
+        raise DeepwideError(f"{path} is not a valid certificate: {explain(error, Certificate, noun='key')}") from None

@@ -11,17 +11,20 @@ Shape letters: B batch, N positions, d width, H heads.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from deepwide.errors import DeepwideError
-from deepwide.separation.counting import check_shape
-from deepwide.separation.network import read_arrays
+from deepwide.answers import Answer
+from deepwide.errors import DeepwideError, quoted
+from deepwide.separation.case import DRAWN
+from deepwide.separation.dimensions import check_shape
+from deepwide.separation.network import NAMES
+from deepwide.separation.weights import file_shape, read_arrays
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], Array]  # x_BNd → y_B
-_NAMES = ("query", "key", "value", "output")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def softmax_transformer(
     """
     check_shape(depth, width, heads)
     draw = np.random.default_rng(seed)
-    shapes = dict.fromkeys(_NAMES, (width, width)) | {"up": (4 * width, width), "down": (width, 4 * width)}
+    shapes = dict.fromkeys(NAMES, (width, width)) | {"up": (4 * width, width), "down": (width, 4 * width)}
     arrays: dict[str, Array] = {
         f"{layer}.{name}": draw.normal(size=shape) / np.sqrt(shape[1])
         for layer in range(depth)
@@ -64,13 +67,13 @@ def softmax_transformer(
     }
     arrays["readout"] = draw.normal(size=width) / np.sqrt(width)
     if weights:
-        given = read_arrays(weights)
+        loaded = read_arrays(weights)
         for name, array in arrays.items():
-            if name != "readout" and name not in given:
+            if name != "readout" and name not in loaded:
                 raise DeepwideError(f"{weights} has no array '{name}'; a softmax network needs it.")
-            if name in given and given[name].shape != array.shape:
-                raise DeepwideError(f"'{name}' in {weights} is {given[name].shape}, not {array.shape}.")
-        arrays |= {name: np.asarray(given[name], dtype=np.float64) for name in arrays if name in given}
+            if name in loaded and loaded[name].shape != array.shape:
+                raise DeepwideError(f"'{name}' in {weights} is {loaded[name].shape}, not {array.shape}.")
+        arrays |= {name: np.asarray(loaded[name], dtype=np.float64) for name in arrays if name in loaded}
 
     def split(x: Array) -> Array:  # B N d → B H N a
         return x.reshape(*x.shape[:2], heads, width // heads).swapaxes(1, 2)
@@ -117,3 +120,69 @@ def spectrum(function: Function, width: int, positions: tuple[int, int], points:
     if not np.isfinite(grid).all():
         raise DeepwideError("The network's outputs are not finite, so they have no spectrum.")
     return Spectrum(tuple(np.linalg.svd(grid, compute_uv=False).tolist()))
+
+
+class SoftmaxRank(Answer):
+    """How many singular values of one softmax transformer are large. Numerical: no proof of anything."""
+
+    numerical: bool = True
+    depth: int
+    width: int
+    heads: int
+    positions: tuple[int, int]
+    points: int
+    seed: int
+    effective_rank: float
+    epsilon_rank: dict[str, int]
+    values: tuple[float, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per singular value, relative to the largest."""
+        shape = {"depth": self.depth, "width": self.width, "heads": self.heads}
+        return [{**shape, "index": i + 1, "value": value / self.values[0]} for i, value in enumerate(self.values)]
+
+
+def softmax_rank(
+    depth: int | None = None,
+    width: int | None = None,
+    heads: int = 1,
+    *,
+    positions: tuple[int, int] | None = None,
+    seed: int = 0,
+    causal: bool = False,
+    weights: str | Path = "random",
+    epsilons: tuple[float, ...] = (1e-3, 1e-6),
+    points: int = 200,
+) -> SoftmaxRank:
+    """The numerical ε-rank of a softmax transformer with random weights or those of a file.
+
+    >>> softmax_rank(1, 4, points=20).epsilon_rank["1e-06"]
+    20
+    """
+    if not epsilons or not all(0 < epsilon < 1 for epsilon in epsilons):
+        raise DeepwideError("every epsilon must be between 0 and 1, such as 1e-3.")
+    if not 2 <= points <= 2000:
+        raise DeepwideError(f"points must be between 2 and 2000, not {quoted(points)}.")
+    if str(weights) == "identity":
+        raise DeepwideError("a softmax transformer takes random weights or a file, not identity.")
+    file = None if str(weights) in DRAWN else Path(weights)
+    if file and (depth is None or width is None):
+        file_depth, file_width = file_shape(file)
+        depth, width = depth or file_depth, width or file_width
+    if depth is None or width is None:
+        raise DeepwideError(f"the {'depth' if depth is None else 'width'} is missing, as in depth=2, width=8.")
+    sides = positions or (width, width)
+    result = spectrum(
+        softmax_transformer(depth, width, heads, seed, causal=causal, weights=file), width, sides, points, seed
+    )
+    return SoftmaxRank(
+        depth=depth,
+        width=width,
+        heads=heads,
+        positions=sides,
+        points=points,
+        seed=seed,
+        effective_rank=result.effective_rank,
+        epsilon_rank={f"{epsilon:g}": result.rank(epsilon) for epsilon in epsilons},
+        values=result.values,
+    )

@@ -9,14 +9,29 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from deepwide.errors import DeepwideError
+from deepwide.separation.blas import Matrix
 from deepwide.separation.case import Case
-from deepwide.separation.counting import degree
-from deepwide.separation.field import Matrix, reduce
-from deepwide.separation.network import Network, direct, gram, stream, times, word
+from deepwide.separation.dimensions import degree
+from deepwide.separation.field import reduce
+from deepwide.separation.network import (
+    Network,
+    direct,
+    draw_residues,
+    gram,
+    identity_network,
+    random_network,
+    times,
+    word,
+)
+from deepwide.separation.weights import load_network
 
+Method = Literal["chain", "gram", "eq3"]
 Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
 
 
@@ -34,7 +49,7 @@ class Points:
 
         def side(letter: str) -> Matrix:
             shape = (number, case.sides.count(letter), case.width)
-            drawn = stream(f"deepwide/points/{letter}/{case.seed}", shape, prime)
+            drawn = draw_residues(f"deepwide/points/{letter}/{case.seed}", shape, prime)
             return np.ascontiguousarray(drawn.transpose(1, 2, 0))
 
         return Points(side("A"), side("B"), prime)
@@ -47,13 +62,28 @@ class Points:
         return digest.hexdigest()
 
 
-def evaluator(case: Case, points: Points, prime: int, *, full_grid: bool, chain: bool) -> Evaluator:
-    """The function that gives the wanted blocks on a tile (A points × B points)."""
-    network = case.network(prime)
-    graded = case.graded and not full_grid
-    if graded and chain and case.heads == 1 and not case.causal:
+def case_network(case: Case, prime: int) -> Network:
+    """The weights of a case, modulo a prime."""
+    if case.weights == "random":
+        return random_network(case.depth, case.width, case.heads, prime, case.seed, case.residual, case.causal)
+    if case.weights == "identity":
+        return identity_network(case.depth, case.width, case.heads, prime, case.residual, case.causal)
+    network = load_network(Path(case.weights), case.heads, prime, case.residual, case.causal)
+    if (network.depth, network.width) != (case.depth, case.width):
+        raise DeepwideError(
+            f"{case.weights} holds depth {network.depth} and width {network.width}, "
+            f"not depth {case.depth} and width {case.width}."
+        )
+    return network
+
+
+def evaluator(case: Case, method: Method, graded: bool, points: Points) -> Evaluator:
+    """The function that gives the wanted blocks on a tile (A points × B points), or ungraded values as one block."""
+    prime = points.prime
+    network = case_network(case, prime)
+    if method == "chain":
         return _chain(network, points, case)
-    values = _by_eq3(network, points, case) if full_grid or case.causal else _by_gram(network, points, case)
+    values = _by_eq3(network, points, case) if method == "eq3" else _by_gram(network, points, case)
     if not graded:
         return lambda a, b, _: [values(a, b, 1)]
     weights = _interpolation(degree(case.depth), prime)
@@ -172,8 +202,8 @@ class _Chain:
         if n:
             new, scratch = self._next[:n], self._scratch[: n - 1]
             if n > 1:
-                each = np.ascontiguousarray(m_a.transpose(2, 0, 1))
-                np.matmul(each, old.swapaxes(1, 2), out=new[:-1].swapaxes(1, 2))
+                per_point = np.ascontiguousarray(m_a.transpose(2, 0, 1))
+                np.matmul(per_point, old.swapaxes(1, 2), out=new[:-1].swapaxes(1, 2))
                 # Not by BLAS: side B is the innermost axis, and turning the tile costs what it would save.
                 np.einsum("ijb,kjab->kiab", m_b, old, out=scratch)
             _by_row(m_a, self.high, new[-1])

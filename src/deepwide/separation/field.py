@@ -10,7 +10,6 @@ columns from all the rows below, without reducing them. Until the bound is near,
 twice in its life: when its row becomes a panel, and when its column holds a pivot.
 """
 
-import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from deepwide.errors import DeepwideError
-
-Matrix = npt.NDArray[np.float64]
+from deepwide.separation.blas import Matrix, add_product
 
 PRIME = 1_048_573
 SECOND_PRIME = 1_048_571
-_EXACT = 2**53
+EXACT = 2**53
 _PANEL = 256
 _BASE = 32
 # The largest prime for which one panel's product is exact on top of a reduced entry.
@@ -110,17 +108,17 @@ def _reduce_rows(x: Matrix, prime: int) -> None:
     list(_pool().map(lambda s: work(s, min(s + share, x.shape[0])), starts))
 
 
-def rank(matrix: npt.ArrayLike, prime: int = PRIME) -> int:
+def matrix_rank(matrix: npt.ArrayLike, prime: int = PRIME) -> int:
     """The rank of an integer matrix modulo a prime.
 
-    >>> rank([[1, 2], [2, 4]], 7), rank([[1, 2], [2, 5]], 7), rank(np.zeros((0, 5)))
+    >>> matrix_rank([[1, 2], [2, 4]], 7), matrix_rank([[1, 2], [2, 5]], 7), matrix_rank(np.zeros((0, 5)))
     (1, 2, 0)
     """
     check_prime(prime)
-    given = np.asarray(matrix)
-    if given.ndim != 2:
-        raise DeepwideError(f"A rank needs a matrix; this array has {given.ndim} dimensions.")
-    return rank_in_place(balanced(given, prime), prime)
+    array = np.asarray(matrix)
+    if array.ndim != 2:
+        raise DeepwideError(f"A rank needs a matrix; this array has {array.ndim} dimensions.")
+    return rank_in_place(balanced(array, prime), prime)
 
 
 def rank_in_place(
@@ -128,16 +126,18 @@ def rank_in_place(
 ) -> int:
     """The rank of a balanced matrix (see `balanced`), which is destroyed.
 
-    `progress` is told, after each panel, the share of the work that is done.
+    Invariant before each panel: the rows above `top` are finished; every entry of the rows from `top` on, right of the
+    first `found_rank` columns, is an exact integer of size at most `largest` < 2⁵³, and the rank of that remainder plus
+    `found_rank` is the rank of the matrix. `progress` gets the finished share of the work after each panel.
     """
     half = prime // 2 + 2
     rows, columns = matrix.shape
     largest = half  # no entry below the panel is larger than this
-    found = 0
+    found_rank = 0
     top = 0
-    while top < rows and found < columns:
-        panel_rows = matrix[top : top + panel, found:]
-        rest = matrix[top + panel :, found:]
+    while top < rows and found_rank < columns:
+        panel_rows = matrix[top : top + panel, found_rank:]
+        rest = matrix[top + panel :, found_rank:]
         _reduce_rows(panel_rows, prime)
         pivots = _row_echelon(panel_rows, prime)
         q = len(pivots)
@@ -146,17 +146,17 @@ def rank_in_place(
             _reduce_rows(factors, prime)
             _close_ranks(panel_rows, pivots)
             _close_ranks(rest, pivots)
-            if largest + q * half * half >= _EXACT:
+            if largest + q * half * half >= EXACT:
                 _reduce_rows(rest, prime)
                 largest = half
-            _add_product(rest[:, q:], factors, panel_rows[:q, q:])
+            add_product(rest[:, q:], factors, panel_rows[:q, q:])
             largest += q * half * half
-        found += q
+        found_rank += q
         top += panel
         if progress:
-            left = (1 - min(1, top / rows)) * (1 - found / columns) if columns else 0.0
+            left = (1 - min(1, top / rows)) * (1 - found_rank / columns) if columns else 0.0
             progress(1 - left**1.5)
-    return found
+    return found_rank
 
 
 def _close_ranks(block: Matrix, pivots: list[int]) -> None:
@@ -179,12 +179,12 @@ def _row_echelon(rows: Matrix, prime: int) -> list[int]:
     first = _row_echelon(upper, prime)
     upper = upper[: len(first)]
     if first:
-        _add_product(lower, -lower[:, first], upper)
+        add_product(lower, -lower[:, first], upper)
         _reduce_rows(lower, prime)
     second = _row_echelon(lower, prime)
     lower = lower[: len(second)]
     if first and second:
-        _add_product(upper, -upper[:, second], lower)
+        add_product(upper, -upper[:, second], lower)
         _reduce_rows(upper, prime)
     if len(first) < half:
         rows[len(first) : len(first) + len(second)] = lower.copy()
@@ -205,12 +205,12 @@ def _row_echelon_base(rows: Matrix, prime: int) -> list[int]:
         chunk = live[:, start : start + len(live) + 8]
         transform, columns = _gauss_jordan(chunk, prime)
         product = np.zeros_like(live)
-        _add_product(product, transform, live)
+        add_product(product, transform, live)
         live[:] = product
         _reduce_rows(live, prime)
         fresh = [start + c for c in columns]
         if done:
-            _add_product(rows[:done], -rows[:done, fresh], live[: len(fresh)])
+            add_product(rows[:done], -rows[:done, fresh], live[: len(fresh)])
             _reduce_rows(rows[:done], prime)
         pivots += fresh
         start += chunk.shape[1]
@@ -241,58 +241,6 @@ def _gauss_jordan(chunk: Matrix, prime: int) -> tuple[Matrix, list[int]]:
         reduce(work, prime, scratch)
         columns.append(column)
     return work[:, width:], columns
-
-
-@cache
-def _dgemm() -> Callable[..., None]:
-    """BLAS dgemm as SciPy exports it to Cython: the only way to C += A·B on views without a copy of C."""
-    from scipy.linalg import cython_blas
-
-    capsule = cython_blas.__pyx_capi__["dgemm"]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    character, integer, real = ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
-    prototype = ctypes.CFUNCTYPE(
-        None, character, character, integer, integer, integer, real,
-        ctypes.c_void_p, integer, ctypes.c_void_p, integer, real, ctypes.c_void_p, integer,
-    )  # fmt: skip
-    address = pointer(capsule, name(capsule))
-    assert address is not None
-    return prototype(address)
-
-
-def _add_product(c: Matrix, a: Matrix, b: Matrix) -> None:
-    """C += A·B in place; C and B may be views as long as their rows are contiguous.
-
-    Every product here goes through this one BLAS: NumPy's own is a second library with threads of its
-    own, and the two would wait for each other.
-    """
-    a = np.ascontiguousarray(a)
-    (m, n), k = c.shape, a.shape[1]
-    if not (m and n and k):
-        return
-    assert a.shape == (m, k)
-    assert b.shape == (k, n)
-
-    def leading(x: Matrix) -> "ctypes._Pointer[ctypes.c_int]":
-        # Checked because a wrong stride would silently write elsewhere; NumPy leaves the stride of an
-        # axis of length one undefined.
-        assert x.shape[1] == 1 or x.strides[1] == x.itemsize == 8
-        stride = x.strides[0] // 8 if x.shape[0] > 1 else x.shape[1]
-        assert stride >= x.shape[1]
-        return i(stride)
-
-    def i(value: int) -> "ctypes._Pointer[ctypes.c_int]":
-        return ctypes.pointer(ctypes.c_int(value))
-
-    one = ctypes.c_double(1.0)
-    # BLAS is column-major: our rows are its columns, so it computes Cᵀ += Bᵀ·Aᵀ.
-    _dgemm()(
-        b"N", b"N", i(n), i(m), i(k), ctypes.pointer(one), b.ctypes.data, leading(b),
-        a.ctypes.data, leading(a), ctypes.pointer(one), c.ctypes.data, leading(c),
-    )  # fmt: skip
 
 
 def flint_rank(matrix: Matrix, prime: int) -> int:

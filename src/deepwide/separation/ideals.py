@@ -9,21 +9,20 @@ there are forms. By bad luck it could be too small, so this bound is shown and n
 """
 
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from deepwide.arrays import Integers
-from deepwide.separation.counting import degree, multiset
-from deepwide.separation.field import PRIME, rank
+from deepwide.separation.case import Case
+from deepwide.separation.dimensions import degree, multiset
+from deepwide.separation.field import PRIME, matrix_rank
+from deepwide.separation.upper_bounds import side_dimensions
 
-if TYPE_CHECKING:
-    from deepwide.separation.case import Case
-
-MOST_FORMS, DEEPEST = 1000, 3  # beyond, computing the ideal takes longer than a look at it is worth
+MOST_FORMS, DEEPEST = 1000, 3  # beyond, computing the ideal takes longer than it is worth
 
 
-def affordable(case: "Case") -> bool:
+def affordable(case: Case) -> bool:
     """Whether the ideals of all blocks are computed in about a second."""
     return case.depth <= DEEPEST and multiset(case.width, 2 * degree(case.depth) + 1) <= MOST_FORMS
 
@@ -86,7 +85,7 @@ def lacking(depth: int, width: int, letters: int, side: Literal["A", "B"], prime
                 g = g * value % prime
         rest = power - powers[0] - 2 * sum(powers[1:])
         rows += [g * monomial % prime for monomial in _monomials(v, rest, prime)]
-    return forms - rank(np.array(rows), prime)
+    return forms - matrix_rank(np.array(rows), prime)
 
 
 def _least(all_powers: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -95,26 +94,25 @@ def _least(all_powers: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def _monomials(v: Integers, power: int, prime: int) -> list[Integers]:
-    made = []
+    monomials = []
     for which in combinations_with_replacement(range(len(v)), power):
         value = np.ones(v.shape[1], dtype=np.int64)
         for index in which:
             value = value * v[index] % prime
-        made.append(value)
-    return made
+        monomials.append(value)
+    return monomials
 
 
-def ideal_bounds(case: "Case", prime: int = PRIME) -> tuple[int, ...]:
+def ideal_bounds(case: Case, prime: int = PRIME) -> tuple[int, ...]:
     """Eq. 11' for every block of a one-head network without mask and residual connection.
 
-    >>> from deepwide.separation.case import Case
     >>> ideal_bounds(Case(2, 3, sides="BBA"))
     (1, 6, 19, 10, 3)
     """
     assert case.heads == 1
     assert not case.causal
     assert not case.residual
-    by_a, by_b = case.dimensions
+    by_a, by_b = side_dimensions(case)
     C = degree(case.depth)
     return tuple(
         min(
@@ -123,3 +121,9 @@ def ideal_bounds(case: "Case", prime: int = PRIME) -> tuple[int, ...]:
         )
         for k in range(C + 1)
     )
+
+
+def ideal_bound(case: Case) -> int | None:
+    """Eq. 11' for the whole rank, where it is about the network and quickly computed."""
+    plain = case.heads == 1 and case.weights == "random" and not (case.causal or case.residual)
+    return sum(ideal_bounds(case)) if plain and "B" in case.sides and affordable(case) else None

@@ -10,25 +10,23 @@ Shape letters: L layers, H heads, d width, a = d/H, N positions; a batch of inpu
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.separation.counting import check_shape
-from deepwide.separation.field import Matrix, balanced, reduce
+from deepwide.separation.blas import Matrix
+from deepwide.separation.dimensions import check_shape
+from deepwide.separation.field import balanced, reduce
 
-_NAMES = ("query", "key", "value", "output")
+NAMES = ("query", "key", "value", "output")
 
 
-def stream(name: str, shape: tuple[int, ...], prime: int) -> Matrix:
+def draw_residues(name: str, shape: tuple[int, ...], prime: int) -> Matrix:
     """Residues drawn from SHAKE-256 of a name: the same on every machine and version, for ever.
 
-    >>> stream("weights/0", (3,), 101)
+    64-bit integers are drawn and then reduced, so every prime sees the same integers.
+
+    >>> draw_residues("weights/0", (3,), 101)
     array([ 39., -14.,  -5.])
     """
     size = int(np.prod(shape))
@@ -76,9 +74,9 @@ def random_network(
     """Every weight uniform modulo the prime."""
     check_shape(depth, width, heads)
     inner = (depth, heads, width // heads, width)
-    query, key, value = (stream(f"deepwide/weights/{name}/{seed}", inner, prime) for name in _NAMES[:3])
-    output = stream(f"deepwide/weights/output/{seed}", inner, prime).transpose(0, 1, 3, 2)
-    readout = stream(f"deepwide/weights/readout/{seed}", (width,), prime)
+    query, key, value = (draw_residues(f"deepwide/weights/{name}/{seed}", inner, prime) for name in NAMES[:3])
+    output = draw_residues(f"deepwide/weights/output/{seed}", inner, prime).transpose(0, 1, 3, 2)
+    readout = draw_residues(f"deepwide/weights/readout/{seed}", (width,), prime)
     return Network(query, key, value, output, readout, prime, residual, causal)
 
 
@@ -90,89 +88,6 @@ def identity_network(
     eye = np.eye(width).reshape(1, heads, width // heads, width).repeat(depth, axis=0)
     ones = np.ones(width)
     return Network(eye, eye, eye, eye.transpose(0, 1, 3, 2), ones, prime, residual, causal)
-
-
-def load_network(path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False) -> Network:
-    """Weights from .npz or .safetensors: `0.query`, `0.key`, `0.value`, `0.output`, `1.query`, …, `readout`.
-
-    Each is a d×d matrix as torch's Linear keeps it (out, in), heads one after another. Floats are taken
-    at their exact value n·2^e, so the answer is about the very network in the file.
-    """
-    arrays = read_arrays(path)
-    depth = len({name.split(".")[0] for name in arrays if "." in name})
-    wanted = [f"{layer}.{name}" for layer in range(depth) for name in _NAMES]
-    for name in wanted:
-        if name not in arrays:
-            raise DeepwideError(f"{path} has no array '{name}'; it holds {_list(arrays)}; needed: {_list(wanted)}.")
-    for name in arrays:
-        if name not in (*wanted, "readout"):
-            raise DeepwideError(f"{path} has an array '{name}', no weight: {did_you_mean(name, wanted)}")
-    if not depth:
-        raise DeepwideError(f"{path} holds no weights; it needs arrays 0.query, 0.key, 0.value, 0.output.")
-    width = arrays["0.query"].shape[-1]
-    check_shape(depth, width, heads)
-    for name in wanted:
-        if arrays[name].shape != (width, width):
-            raise DeepwideError(f"'{name}' in {path} is {arrays[name].shape}; all must be {(width, width)}.")
-    readout = arrays.get("readout", np.eye(width)[0])
-    if readout.shape != (width,):
-        raise DeepwideError(f"'readout' in {path} is {readout.shape}; it must be {(width,)}.")
-    exact = {name: exact_residues(arrays[name], prime, f"'{name}' in {path}") for name in wanted}
-    inner = (depth, heads, width // heads, width)
-    query, key, value = (
-        np.stack([exact[f"{layer}.{name}"] for layer in range(depth)]).reshape(inner) for name in _NAMES[:3]
-    )
-    output = np.stack([exact[f"{layer}.output"] for layer in range(depth)])
-    output = output.reshape(depth, width, heads, width // heads).transpose(0, 2, 1, 3)
-    ends = exact_residues(readout, prime, f"'readout' in {path}")
-    return Network(query, key, value, output, ends, prime, residual, causal)
-
-
-def file_shape(path: Path) -> tuple[int, int]:
-    """The depth and width of the weights in a file, from its names and its first query matrix."""
-    arrays = read_arrays(path)
-    if "0.query" not in arrays or arrays["0.query"].ndim != 2:
-        raise DeepwideError(f"{path} has no matrix '0.query'; it holds {_list(arrays)}.")
-    return len({name.split(".")[0] for name in arrays if "." in name}), arrays["0.query"].shape[1]
-
-
-def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
-    """Named arrays from .npz or .safetensors; anything else gets a sentence."""
-    if not path.is_file():
-        raise DeepwideError(f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file.")
-    try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                return dict(file)
-        if path.suffix == ".safetensors":
-            from safetensors.numpy import load_file
-
-            return dict(load_file(path))
-    except ImportError:
-        raise DeepwideError("For .safetensors you need safetensors: pip install 'deepwide[train]'.") from None
-    except Exception as error:
-        raise DeepwideError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
-    raise DeepwideError(f"{path} must end in .npz or .safetensors.")
-
-
-def _list(names: Sequence[str] | dict[str, npt.NDArray[np.generic]]) -> str:
-    shown = [f"'{name}'" for name in list(names)[:5]]
-    return ", ".join(shown) + (", …" if len(names) > 5 else "")
-
-
-def exact_residues(values: npt.NDArray[np.generic], prime: int, what: str) -> Matrix:
-    """Integers or floats (each exactly n·2^e) as residues modulo an odd prime.
-
-    >>> exact_residues(np.array([0.5, -3.0, 0.75]), 7, "x")   # 1/2 = 4, −3 and 3/4 = 6 modulo 7
-    array([-3., -3., -1.])
-    """
-    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise DeepwideError(f"{what} must hold finite numbers.")
-    residues = []
-    for value in values.ravel().tolist():
-        ratio = Fraction(value)
-        residues.append(ratio.numerator * pow(ratio.denominator, -1, prime) % prime)
-    return balanced(np.array(residues, dtype=np.int64), prime).reshape(values.shape)
 
 
 def times(a: Matrix, b: Matrix, prime: int) -> Matrix:

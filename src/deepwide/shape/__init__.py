@@ -2,26 +2,39 @@
 
 from deepwide.shape.config import Reading, read_config, write_config
 from deepwide.shape.families import FAMILIES, Family, family_named
-from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, flops
-from deepwide.shape.memory import InferenceMemory, TrainingMemory, inference_memory, training_memory
+from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
+from deepwide.shape.memory import (
+    INFERENCE_BYTES,
+    InferenceMemory,
+    TrainingMemory,
+    cache_elements,
+    inference_memory,
+    training_memory,
+)
 from deepwide.shape.params import Params
-from deepwide.shape.shape import Experts, LatentAttention, Shape
+from deepwide.shape.parts import Experts, Head, Kind, LatentAttention
+from deepwide.shape.shape import Shape
 from deepwide.shape.style import Style
 
 __all__ = [
     "CONVENTIONS",
     "FAMILIES",
+    "INFERENCE_BYTES",
     "Experts",
     "Family",
     "FlopConvention",
     "Flops",
+    "Head",
     "InferenceMemory",
+    "Kind",
     "LatentAttention",
     "Params",
     "Reading",
     "Shape",
     "Style",
     "TrainingMemory",
+    "cache_elements",
+    "causal_training_flops",
     "family_named",
     "flops",
     "inference_memory",

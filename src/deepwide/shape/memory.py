@@ -1,11 +1,14 @@
 """Memory of a Shape: for training and for inference, with the formula that gave each number.
 
-Legend of the formulas: P parameters, B batch (sequences), T sequence length, V vocabulary, d width, L depth,
-q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width (in m, of one expert), k active experts.
+Legend of the formulas: P parameters, B batch (sequences), T sequence length, S length of the source or of the other
+sequence of a pair, V vocabulary, C classes, d width, L depth, E encoder_depth, q = heads·head_dim,
+kv = kv_heads·head_dim, f feed-forward width (in m, of one expert), k active experts. Per token, a layer with
+self-attention keeps a numbers, one with experts m, one with cross-attention c.
 
 Activations are those of a lean implementation: fused norms and attention that keep their input and what the next
 product needs, nothing twice. Left out are a few numbers per token: each norm's mean and deviation, the
-log-sum-exp of each head, the router's scores. A test measures this on a block in torch.
+log-sum-exp of each head, the router's scores; and what a learned residual scale keeps. Tests measure this on a block
+in torch and on whole networks.
 """
 
 from collections.abc import Mapping
@@ -14,7 +17,8 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, computed_field
 
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean
-from deepwide.shape.params import expert_layers
+from deepwide.shape.flops import lengths
+from deepwide.shape.params import cross_norms, expert_layers
 from deepwide.shape.shape import Shape
 
 
@@ -82,6 +86,7 @@ def training_memory(
     *,
     batch: int = 1,
     sequence: int | None = None,
+    source: int | None = None,
     precision: str = "mixed",
     attention: str = "flash",
     recompute: bool = False,
@@ -95,22 +100,13 @@ def training_memory(
         raise DeepwideError(f"no training precision '{precision}': {did_you_mean(precision, PRECISIONS)}")
     if attention not in ("flash", "eager"):
         raise DeepwideError(f"no attention '{attention}': {did_you_mean(attention, ('flash', 'eager'))}")
-    at_least_one(batch=batch, sequence=sequence)
-    size, T = PRECISIONS[precision], sequence or shape.context
-    tokens, P, routed = batch * T, shape.total_params, expert_layers(shape)
+    at_least_one(batch=batch)
+    T, S = lengths(shape, sequence, source)
+    size, P = PRECISIONS[precision], shape.total_params
     # Softmax stays in 32 bits; its copy for the product with the values is a second tensor unless it is one too.
     scores = 0 if attention == "flash" else 1 if size.activation == 4 else 4 // size.activation + 1
-    layers = [
-        (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r))
-        for name, number, r in (("a", shape.depth - routed, False), ("m", routed, True))
-        if number
-    ]
-    kept = sum(number * elements for _, number, elements, _ in layers)
-    in_words = " + ".join(f"{number if len(layers) > 1 else 'L'}·{name}" for name, number, *_ in layers)
-    if recompute:
-        kept = shape.depth * shape.width + max(elements for _, _, elements, _ in layers)
-        in_words = "L·d + " + ("max(a, m)" if len(layers) > 1 else layers[0][0])
-    per_layer = ", ".join(f"{name} = {formula} = {elements:,}" for name, _, elements, formula in layers)
+    elements, formula = _activation_elements(shape, T, S, scores, recompute=recompute)
+    per_token = shape.head == "tokens"
     return TrainingMemory.model_construct(
         batch=batch,
         sequence=T,
@@ -118,14 +114,14 @@ def training_memory(
         weights=size.weights * P,
         gradients=size.gradients * P,
         optimiser=size.optimiser * P,
-        activations=size.activation * tokens * (kept + 2 * shape.width),
-        logits=(size.activation + 4) * tokens * shape.vocab,
+        activations=size.activation * batch * elements,
+        logits=(size.activation + 4) * batch * (T * shape.vocab if per_token else shape.classes),
         formula={
             "weights": f"{size.weights}·P",
             "gradients": f"{size.gradients}·P",
             "optimiser": f"{size.optimiser}·P",
-            "activations": f"{size.activation}·B·T·({in_words} + 2d), {per_layer}",
-            "logits": f"({size.activation} + 4)·B·T·V",
+            "activations": f"{size.activation}·B·{formula}",
+            "logits": f"({size.activation} + 4)·B·{'T·V' if per_token else 'C'}",
         },
     )
 
@@ -135,22 +131,27 @@ def inference_memory(
     *,
     batch: int = 1,
     sequence: int | None = None,
+    source: int | None = None,
     precision: str = "bf16",
     cache_precision: str = "bf16",
 ) -> InferenceMemory:
-    """Memory to serve `batch` sequences of a length."""
+    """Memory to serve `batch` sequences of a length; only a decoder that generates tokens has a cache."""
     for name in (precision, cache_precision):
         if name not in INFERENCE_BYTES:
             raise DeepwideError(f"no inference precision '{name}': {did_you_mean(name, INFERENCE_BYTES)}")
-    at_least_one(batch=batch, sequence=sequence)
-    T = sequence or shape.context
+    at_least_one(batch=batch)
+    T, S = lengths(shape, sequence, source)
     size = INFERENCE_BYTES[cache_precision]
     sliding = len(shape.sliding_layers)
     positions = (shape.depth - sliding) * T + sliding * min(T, shape.window or T)
+    where = "Σ over layers of min(T, window)" if sliding else "L·T"
+    if shape.kind == "encoder-decoder":  # the keys and values of the source are kept by every decoder layer
+        positions, where = positions + shape.depth * S, "L·T + L·S"
     per_position = cache_elements(shape)
     what = "kv_rank + rope_dim" if shape.latent else "2·kv"
-    per_token = f"{what} = {per_position:,}"
-    where = "Σ over layers of min(T, window)" if sliding else "L·T"
+    cache_formula = f"{size:g}·B·({where})·({what} = {per_position:,})"
+    if shape.kind == "encoder" or shape.head != "tokens":
+        per_position, cache_formula = 0, "0, as one pass answers"
     return InferenceMemory.model_construct(
         batch=batch,
         sequence=T,
@@ -160,7 +161,7 @@ def inference_memory(
         cache_bytes_per_token=round(size * shape.depth * per_position),
         formula={
             "weights": f"{INFERENCE_BYTES[precision]:g}·P",
-            "cache": f"{size:g}·B·({where})·({per_token})",
+            "cache": cache_formula,
         },
     )
 
@@ -172,28 +173,99 @@ def cache_elements(shape: Shape) -> int:
     return 2 * shape.kv_heads * shape.head_dim
 
 
-def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
-    """Numbers one layer keeps per token for its backward pass."""
+def _activation_elements(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
+    """Numbers kept for the backward pass of one sequence (with its source or its pair), and the formula."""
+    if shape.kind == "encoder-decoder":
+        return _encoder_decoder_elements(shape, T, S, scores, recompute=recompute)
+    first, in_words, per_layer = _elements_per_token(shape, T, scores, recompute=recompute)
+    d, final = shape.width, _final_norms(shape)
+    if shape.head == "tokens":
+        return T * (first + (final + 1) * d), f"T·({in_words} + {_times(final + 1, 'd')}), {per_layer}"
+    words = f"{in_words} + d" if final else in_words  # pooling needs no position to go back
+    if shape.head == "class":
+        return T * (first + final * d) + d, f"(T·({words}) + d), {per_layer}"
+    second, _, other_layer = _elements_per_token(shape, S, scores, recompute=recompute)
+    if other_layer != per_layer:
+        per_layer += f" at T, {other_layer} at S"
+    # a, b, the four features and the hidden layer
+    return T * (first + final * d) + S * (second + final * d) + 7 * d, f"((T + S)·({words}) + 7d), {per_layer}"
+
+
+def _final_norms(shape: Shape) -> int:
+    """1 where a final norm keeps its input, else 0."""
+    return int(shape.final_norm and shape.norm != "none")
+
+
+def _times(number: int, name: str) -> str:
+    return name if number == 1 else f"{number}{name}"
+
+
+def _elements_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
+    """Numbers that all layers of a decoder or encoder keep per token, in numbers and as a formula."""
+    routed = expert_layers(shape)
+    layers = [
+        (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r))
+        for name, number, r in (("a", shape.depth - routed, False), ("m", routed, True))
+        if number
+    ]
+    per_layer = ", ".join(f"{name} = {formula} = {elements:,}" for name, _, elements, formula in layers)
+    if recompute:
+        largest = max(elements for _, _, elements, _ in layers)
+        in_words = "L·d + " + ("max(a, m)" if len(layers) > 1 else layers[0][0])
+        return shape.depth * shape.width + largest, in_words, per_layer
+    in_words = " + ".join(f"{number if len(layers) > 1 else 'L'}·{name}" for name, number, *_ in layers)
+    return sum(number * elements for _, number, elements, _ in layers), in_words, per_layer
+
+
+def _encoder_decoder_elements(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
+    """An encoder-decoder: decoder layers keep numbers per token and, for their cross-attention, per source token."""
     d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    norms = shape.block_norms + min(2, shape.block_norms)  # the input of each, and of the two sublayers
-    kept = norms * d + scores * shape.heads * T
+    L, E, copies = shape.depth, shape.encoder_depth, 2 if shape.qk_norm == "none" else 3
+    ends = _final_norms(shape) + 1  # and the input of the head, or of all the keys and values of the source
+    stream = _stream_tensors(shape, 1, cross_norms(shape))
+    source_layer = _layer_elements(shape, S, scores, routed=False)
+    layer = _layer_elements(shape, T, scores, routed=False) + stream * d + copies * q + scores * shape.heads * S
+    words = [_layer_formula(shape, scores, routed=False), f"{stream}d", f"{copies}q"]
+    words += ["heads·S" if scores == 1 else f"{scores}·heads·S"] if scores else []
+    a = f"a = {_layer_formula(shape, scores, 'S', routed=False)} = {source_layer:,}"
+    c = f"c = {' + '.join(words)} = {layer:,}"
+    if recompute:
+        most = max(T * layer + S * copies * kv, S * source_layer)
+        elements = T * (L + ends) * d + S * (E + ends) * d + most
+        return elements, f"(T·(L + {ends})·d + S·(E + {ends})·d + max(T·c + S·{copies}kv, S·a)), {c}, {a}"
+    elements = T * (L * layer + ends * d) + S * (E * source_layer + L * copies * kv + ends * d)
+    return elements, f"(T·(L·c + {_times(ends, 'd')}) + S·(E·a + L·{copies}kv + {_times(ends, 'd')})), {c}, {a}"
+
+
+def _stream_tensors(shape: Shape, sublayers: int, norms: int) -> int:
+    """Tensors of a token's width that sublayers keep: the input of each norm, and of each sublayer.
+
+    Sublayers that share a norm share their input; without norms, sublayers keep their inputs alone.
+    """
+    return sublayers if shape.norm == "none" else norms + min(sublayers, norms)
+
+
+def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
+    """Numbers one layer keeps per token for its backward pass, cross-attention aside."""
+    d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    elements = _stream_tensors(shape, shape.sublayers, shape.block_norms) * d + scores * shape.heads * T
     if m := shape.latent:
         # Queries, keys and the output; the values are a view that keeps their whole projection. Each latent twice:
         # before and after its norm.
         ranks = m.kv_rank + (m.query_rank or 0)
-        kept += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
+        elements += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
     else:
-        kept += 2 * q + 2 * kv
-        kept += q + kv if shape.qk_norm != "none" else 0
+        elements += 2 * q + 2 * kv
+        elements += q + kv if shape.qk_norm != "none" else 0
     steps = 4 if shape.ff == "gated" else 2
     if routed and (moe := shape.experts):
         # A token's input and output once per expert: gathered to be multiplied, kept to be weighted.
-        return kept + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
-    return kept + steps * shape.ff_width
+        return elements + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
+    return elements + steps * shape.ff_width
 
 
-def _layer_formula(shape: Shape, scores: int, *, routed: bool) -> str:
-    parts = [f"{shape.block_norms + min(2, shape.block_norms)}d"]
+def _layer_formula(shape: Shape, scores: int, length: str = "T", *, routed: bool) -> str:
+    parts = [f"{_stream_tensors(shape, shape.sublayers, shape.block_norms)}d"]
     if shape.latent:
         parts.append("2q + heads·(nope + 2·value) + 2·ranks")
     else:
@@ -201,5 +273,5 @@ def _layer_formula(shape: Shape, scores: int, *, routed: bool) -> str:
     steps = 4 if shape.ff == "gated" else 2
     parts.append(f"{steps}f·(k + shared) + 2k·d" if routed else f"{steps}f")
     if scores:
-        parts.append("heads·T" if scores == 1 else f"{scores}·heads·T")
+        parts.append(f"heads·{length}" if scores == 1 else f"{scores}·heads·{length}")
     return " + ".join(parts)

@@ -2,24 +2,29 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, one_line
 from deepwide.quantities import show_count
 from deepwide.run import RunFolder, run_id
 from deepwide.settings import with_setting
 from deepwide.sweeping.spec import Iso, Spec
-from deepwide.sweeping.trainers import Cost, Trainer, trainer_of
+from deepwide.sweeping.trainers import Cost, Resolved, Trainer, trainer_of
 
 MOST_CELLS = 100_000
 WIDEST = 2**20
+MOST_MISSES_SHOWN = 6
 
 
 class NoWidthError(DeepwideError):
-    """No width comes near enough to a size."""
+    """No width comes near enough to a size; `width` is the nearest, and has `params`."""
+
+    def __init__(self, size: int, depth: int, width: int, params: int) -> None:
+        self.miss = f"{show_count(size)} at depth {depth} (width {width} has {show_count(params)})"
+        super().__init__(f"no width is near enough to {self.miss}.")
 
 
 @dataclass(frozen=True)
@@ -36,20 +41,28 @@ class Cell:
     @property
     def name(self) -> str:
         """What distinguishes the cell, for reading."""
-        return " ".join(f"{key.rpartition('.')[2]}={_short(value)}" for key, value in self.varied.items())
+        return " ".join(f"{key.rpartition('.')[2]}={_short(key, value)}" for key, value in self.varied.items())
 
     def folder(self, runs: Path) -> RunFolder:
-        """Its run folder, made if need be."""
+        """Its run folder, made if need be; it states the counts of the run."""
         return RunFolder.create(
             runs,
             self.config,
             data_fingerprint=self.identity["data_fingerprint"],
             numerics=self.identity["numerics"],
+            counts=self.cost._asdict(),
         )
 
 
 def cells_of(spec: Spec) -> list[Cell]:
     """Every cell, in the order of the file; the same spec gives the same ids. Points that coincide are one cell."""
+    try:
+        return _cells(spec)
+    except DeepwideError as error:
+        raise DeepwideError(one_line(f"{spec.source}: {error}" if spec.source else str(error))) from None
+
+
+def _cells(spec: Spec) -> list[Cell]:
     trainer = trainer_of(spec.run)
     fixed = _with({}, {trainer.keys.get(key, key): value for key, value in spec.run.items()})
     axes = {trainer.keys.get(key, key): (key, values) for key, values in spec.grid.items()}
@@ -64,11 +77,11 @@ def cells_of(spec: Spec) -> list[Cell]:
         point = _with(fixed, dict(zip(axes, values, strict=True)))
         for shape, shaped in _shapes(spec.iso, point, trainer):
             for seed in spec.seeds:
-                config = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
-                identity = trainer.identity(config)
-                name = run_id(config, **identity)
+                resolved = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+                identity = trainer.identity(resolved.config)
+                name = run_id(resolved.config, **identity)
                 seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
-                cell = Cell(name, shape | varied | seeded, seed, config, identity, trainer.cost(config))
+                cell = Cell(name, shape | varied | seeded, seed, resolved.config, identity, resolved.cost)
                 cells.setdefault(name, cell)
     if not cells:
         raise DeepwideError(f"{spec.name} has no cell: no depth has a width within iso.tolerance of a size.")
@@ -78,17 +91,21 @@ def cells_of(spec: Spec) -> list[Cell]:
 def _shapes(
     iso: Iso | None, point: dict[str, Any], trainer: Trainer
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The shapes of a point of the grid: what names each, and the point with it."""
     if iso is None:
         yield {}, point
         return
+    widths, misses = {}, []
     for size, depth in itertools.product(iso.params, iso.depths):
         try:
-            width = width_for(iso, size, depth, point, trainer)
-        except NoWidthError:
-            if iso.misses == "refuse":
-                raise
-            continue
-        shaped, cost = _shaped(iso, depth, width, point, trainer)
+            widths[size, depth] = width_for(iso, size, depth, point, trainer)
+        except NoWidthError as error:
+            misses.append(error.miss)
+    if misses and iso.misses == "refuse":
+        raise _too_far(iso, misses)
+    for (size, depth), width in widths.items():
+        shaped, resolved = _shaped(iso, depth, width, point, trainer)
+        cost = resolved.cost
         params = cost.block_params if iso.counting == "block" else cost.total_params
         tokens = iso.tokens
         if iso.tokens_per_param:
@@ -104,7 +121,7 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     """The width, a multiple of `width_multiple`, whose exact parameter count is nearest to the size."""
 
     def params(multiple: int) -> int:
-        _, cost = _shaped(iso, depth, multiple * iso.width_multiple, point, trainer)
+        cost = _shaped(iso, depth, multiple * iso.width_multiple, point, trainer)[1].cost
         return cost.block_params if iso.counting == "block" else cost.total_params
 
     low, high = 0, 1
@@ -116,22 +133,29 @@ def width_for(iso: Iso, size: int, depth: int, point: Mapping[str, Any], trainer
     best = min((max(1, low), high), key=lambda m: abs(math.log(params(m) / size)))
     width, reached = best * iso.width_multiple, params(best)
     if abs(reached / size - 1) > iso.tolerance:
-        raise NoWidthError(
-            f"no width in multiples of {iso.width_multiple} gives {show_count(size)} parameters at depth {depth} "
-            f"within {100 * iso.tolerance:g}% (width {width} has {show_count(reached)}): raise iso.tolerance or the "
-            'size, lower iso.width_multiple, or leave such cells out with iso.misses = "skip".'
-        )
+        raise NoWidthError(size, depth, width, reached)
     return width
+
+
+def _too_far(iso: Iso, misses: Sequence[str]) -> DeepwideError:
+    """One sentence about all sizes and depths without a width."""
+    shown = ", ".join(misses[:MOST_MISSES_SHOWN])
+    more = f" and {len(misses) - MOST_MISSES_SHOWN} more" if len(misses) > MOST_MISSES_SHOWN else ""
+    return DeepwideError(
+        f"no width in multiples of {iso.width_multiple} is within {100 * iso.tolerance:g}% of {shown}{more}: raise "
+        "iso.tolerance or the size, lower iso.width_multiple, or leave such cells out with "
+        'iso.misses = "skip".'
+    )
 
 
 def _shaped(
     iso: Iso, depth: int, width: int, point: Mapping[str, Any], trainer: Trainer
-) -> tuple[dict[str, Any], Cost]:
-    """The point with this shape, and what it costs; a length that is yet to be chosen stands in as a long one."""
+) -> tuple[dict[str, Any], Resolved]:
+    """The point with this shape, as written and resolved; a length yet to be chosen stands in as the longest."""
     shaped = _with(point, {trainer.keys["depth"]: depth, trainer.keys["width"]: width})
-    tokens = trainer.many_tokens(shaped) if iso.flops or iso.tokens_per_param else iso.tokens
+    tokens = trainer.longest(shaped) if iso.flops or iso.tokens_per_param else iso.tokens
     full = _with(shaped, {trainer.keys["tokens"]: tokens}) if tokens else shaped
-    return shaped, trainer.cost(trainer.resolve(full))
+    return shaped, trainer.resolve(full)
 
 
 def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, axes: Mapping[str, Any]) -> None:
@@ -153,6 +177,10 @@ def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, ax
             raise DeepwideError(
                 f"run.{key} is set by {'seeds' if key == trainer.keys['seed'] else 'iso'}: leave it out."
             )
+    for name in trainer.required:
+        key = trainer.keys[name]
+        if not (key in iso or key in axes or _has(fixed, key)):
+            raise DeepwideError(f"the sweep gives no {name}: write grid.{name} = […], an [iso] part, or run.{key}.")
 
 
 def _has(config: Mapping[str, Any], key: str) -> bool:
@@ -171,9 +199,9 @@ def _with(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     return result
 
 
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else show_count(value) if _is_large(value) else str(value)
-
-
-def _is_large(value: Any) -> bool:
-    return isinstance(value, int) and value >= 10_000
+def _short(key: str, value: Any) -> str:
+    """A value for reading: sizes and large integers with a unit, all sizes alike (6K beside 12K)."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    large = isinstance(value, int) and value >= 10_000
+    return show_count(value) if key == "size" or large else str(value)

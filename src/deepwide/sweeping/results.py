@@ -1,15 +1,16 @@
 """Results as one table, read with Polars over the run folders. The folders are the truth; this is a view of them."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
 from deepwide.files import write_bytes
-from deepwide.run.folder import RunFolder
-from deepwide.run.lease import METRICS
-from deepwide.sweeping.grid import Cell
+from deepwide.run import FINISHED, UNREADABLE, RunFolder, has_result, read_lease, read_run
+from deepwide.sweeping.grid import Cell, cells_of
+from deepwide.sweeping.running import SpecLike, runs_folder
+from deepwide.sweeping.spec import Spec, as_spec
 
 if TYPE_CHECKING:
     import polars
@@ -19,42 +20,45 @@ FORMATS = (".csv", ".parquet", ".json")
 TIMINGS = ("seconds", "tokens_per_second", "micro_batch")
 
 
-def table(cells: Sequence[Cell], runs: Path, *, timings: bool = False) -> "polars.DataFrame":
-    """One row a cell that is over, in the order of the spec: what was varied and its seed, what it cost, how it ended.
+def table(
+    sweep: SpecLike | Sequence[Cell], runs: Path | str | None = None, *, timings: bool = False
+) -> "polars.DataFrame":
+    """One row per finished cell, in the order of the spec: what was varied and its seed, its counts, how it ended.
 
     The same sweep gives the same bytes however often it was interrupted, because nothing in the table depends on the
-    machine or the clock; `timings` adds what does.
+    machine or the clock; `timings` adds what does. A cell that cannot be read stops it: a table must not lack a row
+    in silence.
     """
-    import polars
-
-    rows = []
+    cells, home = locate(sweep, runs)
+    rows, unreadable = [], []
     for cell in cells:
-        path = runs / cell.id
-        folder = RunFolder.open(path) if path.exists() else None
-        ended = folder.result() if folder else None
-        if folder is None or ended is None:
+        path = home / cell.id
+        if not path.exists():
             continue
-        counted = {name: getattr(cell.cost, name) for name in cell.cost._fields}
-        fields = {
-            key: value for key, value in sorted(_flat(ended).items()) if timings or key.split(".")[0] not in TIMINGS
-        }
+        record = read_run(path)
+        if record.status == UNREADABLE:
+            unreadable.append(record.error)
+        if record.status not in FINISHED:
+            continue
+        flat = sorted(_flat(dict(record.result)).items())
+        fields = {key: value for key, value in flat if timings or key.split(".")[0] not in TIMINGS}
         if timings:
-            held = folder.lease_record() or {}
+            held = read_lease(path) or {}
             fields |= {"seconds": held.get("worked"), "owner": held.get("owner"), "leases": held.get("number")}
         varied = {key: _scalar(value) for key, value in cell.varied.items()} | {"seed": cell.seed}
-        rows.append({"id": cell.id, **varied, **counted, **fields})
-    return polars.DataFrame(_filled(rows), infer_schema_length=None, strict=False)
+        rows.append({"id": cell.id, **varied, **cell.cost._asdict(), **fields})
+    _refuse(unreadable)
+    return _frame(rows)
 
 
-def metrics(cells: Sequence[Cell], runs: Path) -> "polars.DataFrame":
+def curves(sweep: SpecLike | Sequence[Cell], runs: Path | str | None = None) -> "polars.DataFrame":
     """Every record of every run, with the run's id: the learning curves."""
-    import polars
-
+    cells, home = locate(sweep, runs)
     rows = []
     for cell in cells:
-        if (runs / cell.id / METRICS).exists():
-            rows += [{"id": cell.id} | record for record in RunFolder.open(runs / cell.id).metrics()]
-    return polars.DataFrame(_filled(rows), infer_schema_length=None, strict=False)
+        if (home / cell.id).exists():
+            rows += [{"id": cell.id} | record for record in RunFolder.open(home / cell.id).metrics()]
+    return _frame(rows)
 
 
 def export(frame: "polars.DataFrame", path: Path) -> None:
@@ -76,6 +80,35 @@ def check_format(path: Path) -> None:
         raise DeepwideError(f"{path.name} must end in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
 
 
+def locate(sweep: SpecLike | Sequence[Cell], runs: Path | str | None) -> tuple[Sequence[Cell], Path]:
+    """The cells of a sweep, and where their folders are."""
+    if isinstance(sweep, Spec | Mapping | str | Path):
+        spec = as_spec(sweep)
+        return cells_of(spec), runs_folder(spec, runs)
+    assert runs is not None, "cells do not say where their runs are"
+    return sweep, Path(runs)
+
+
+def unfinished(cells: Sequence[Cell], runs: Path) -> int:
+    """How many cells have no result yet: a table of the others is not complete."""
+    return sum(not has_result(runs / cell.id) for cell in cells)
+
+
+def _refuse(unreadable: Sequence[str]) -> None:
+    if unreadable:
+        more = f" ({len(unreadable) - 1} more like it)" if len(unreadable) > 1 else ""
+        raise DeepwideError(unreadable[0] + more)
+
+
+def _frame(rows: list[dict[str, Any]]) -> "polars.DataFrame":
+    """Every row with every column, in the order of first appearance."""
+    import polars
+
+    columns = dict.fromkeys(key for row in rows for key in row)
+    filled = [{column: row.get(column) for column in columns} for row in rows]
+    return polars.DataFrame(filled, infer_schema_length=None, strict=False)
+
+
 def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in record.items():
@@ -86,9 +119,3 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _scalar(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
-def _filled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every row with every column, in the order of first appearance."""
-    columns = dict.fromkeys(key for row in rows for key in row)
-    return [{column: row.get(column) for column in columns} for row in rows]

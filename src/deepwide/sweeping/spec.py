@@ -4,7 +4,7 @@ name = "first"
 seeds = [0, 1]               # paired: every shape is trained with the same seeds, so with the same order of data
 
 [run]                        # any key of a run's config; the same for all
-data.source = "python"
+data.source = "python"       # a public set by name, a file or folder of text, or hf:owner/name
 
 [grid]                       # every combination; depth, width, lr, or any dotted key of a run's config
 lr = [1e-3, 3e-3]
@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
-from deepwide.errors import DeepwideError, quoted
+from deepwide.errors import DeepwideError, one_line, quoted
 from deepwide.quantities import parse_count
 from deepwide.settings import explain, parse_setting, read_toml, with_setting
 
@@ -62,7 +62,7 @@ class Iso(Table):
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
         if sum(budget is not None for budget in (self.tokens, self.flops, self.tokens_per_param)) > 1:
-            raise ValueError("tokens, flops and tokens_per_param are three ways to say how long to train: choose one")
+            raise ValueError("tokens, flops and tokens_per_param each set how long to train: choose one")
         return self
 
 
@@ -70,13 +70,21 @@ class Spec(Table):
     """A sweep: what is fixed, what varies."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-    seeds: list[Annotated[int, Field(ge=0, le=2**31)]] = Field(default=[0], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0, le=2**31)]] = [0]
     run: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     iso: Iso | None = None
+    _source: str = PrivateAttr("")  # where it was read, for messages
+
+    @property
+    def source(self) -> str:
+        """The file it was read from, empty when it was not."""
+        return self._source
 
     @model_validator(mode="after")
     def _values_are_plain(self) -> Self:
+        if not self.seeds:
+            raise ValueError("seeds is empty: give at least one, such as seeds = [0]")
         if empty := next((key for key, values in self.grid.items() if not values), None):
             raise ValueError(f"grid.{empty} has no values: give at least one")
         for value in (self.run, self.grid):
@@ -92,17 +100,27 @@ def read_spec(path: str | Path, overrides: Sequence[str] = ()) -> Spec:
     table = read_toml(path)
     for written in overrides:
         table = _override(table, written)
-    return make_spec(table, where=str(path))
+    return make_spec(table, source=str(path))
 
 
-def make_spec(table: Mapping[str, Any], where: str = "the sweep") -> Spec:
-    """A spec from what TOML gave."""
+def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
+    """A spec from whatever the caller has: a spec, a table, or the path of a TOML file."""
+    if isinstance(spec, Spec):
+        return spec
+    return make_spec(spec) if isinstance(spec, Mapping) else read_spec(spec)
+
+
+def make_spec(table: Mapping[str, Any], source: str = "") -> Spec:
+    """A spec from a table as TOML gives it; `source` is where it was read."""
+    where = source or "the sweep"
     try:
-        return Spec(**table)
+        spec = Spec(**table)
+        spec._source = source
+        return spec
     except (ValidationError, TypeError) as error:
-        raise DeepwideError(f"{where}: {explain(error, Spec)}") from None
+        raise DeepwideError(one_line(f"{where}: {explain(error, Spec)}")) from None
     except DeepwideError as error:
-        raise DeepwideError(f"{where}: {error}") from None
+        raise DeepwideError(one_line(f"{where}: {error}")) from None
     except RecursionError:
         raise DeepwideError(f"{where} is nested too deep.") from None
 
@@ -124,11 +142,11 @@ def _check_plain(value: Any, depth: int = 0) -> None:
     if depth > 20:
         raise ValueError("run and grid are nested too deep")
     if isinstance(value, dict):
-        for each in value.values():
-            _check_plain(each, depth + 1)
+        for item in value.values():
+            _check_plain(item, depth + 1)
     elif isinstance(value, list):
-        for each in value:
-            _check_plain(each, depth + 1)
+        for item in value:
+            _check_plain(item, depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError("numbers must be finite")
     elif isinstance(value, int) and value.bit_length() > 128:

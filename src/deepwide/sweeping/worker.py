@@ -1,82 +1,103 @@
-"""The worker: what every executor runs. It takes run folders, leases each, trains, and leaves the result in the folder.
-
-Exit codes: 0 all over; 3 a folder is another worker's; 4 this worker was fenced off; 5 disk full; 6 a folder is
-unreadable; 7 asked to stop, and stopped with a checkpoint.
-"""
+"""The worker that every executor starts: it takes run folders, leases each, trains, and leaves the result in it."""
 
 import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
-from deepwide.run import LeaseHeld, LeaseLost, RunFolder, RunOver, UnreadableRun
-from deepwide.run.lease import FULL, SECONDS, Lease
+from deepwide.run import (
+    LEASE_SECONDS,
+    LeaseHeld,
+    LeaseLost,
+    RunFinished,
+    RunFolder,
+    RunWriter,
+    UnreadableRun,
+    is_disk_full,
+)
 from deepwide.signals import stop_on_signals
 from deepwide.sweeping.trainers import trainer_of
 
-OVER, HELD, FENCED, DISK_FULL, UNREADABLE, STOPPED = 0, 3, 4, 5, 6, 7
 log = logging.getLogger("deepwide.worker")
+
+
+class Exit(IntEnum):
+    """The worker's exit codes; a higher one is more serious."""
+
+    FINISHED = 0  # every folder has its result
+    HELD = 3  # a folder is another worker's
+    FENCED = 4  # a folder was taken over by another worker
+    DISK_FULL = 5
+    UNREADABLE = 6
+    STOPPED = 7  # asked to stop, and stopped with a checkpoint
 
 
 def work(
     folders: Sequence[Path],
     *,
     owner: str,
-    seconds: float = SECONDS,
+    seconds: float = LEASE_SECONDS,
     device: str = "auto",
     threads: int = 1,
     with_parent: bool = False,
-) -> int:
-    """Run each folder that is free and not over; returns the exit code, the most serious of all."""
+) -> Exit:
+    """Run each folder that is free and not finished; returns the exit code, the most serious of all."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s")
-    worst = OVER
+    worst = Exit.FINISHED
     with stop_on_signals(with_parent=with_parent) as stop:
         for path in folders:
             code = _work(path, owner, seconds, device, threads, stop)
             worst = max(worst, code)
-            if code in (DISK_FULL, STOPPED):
+            if code in (Exit.DISK_FULL, Exit.STOPPED):
                 break
     return worst
 
 
-def _work(path: Path, owner: str, seconds: float, device: str, threads: int, stop: Callable[[], bool]) -> int:
+def _work(path: Path, owner: str, seconds: float, device: str, threads: int, stop: Callable[[], bool]) -> Exit:
     try:
         folder = RunFolder.open(path)
         trainer = trainer_of(folder.config)
-        with folder.lease(owner, seconds) as lease:
+        with folder.lease(owner, seconds) as writer:
+
+            def leave() -> bool:
+                return stop() or writer.lost  # what is computed without the lease would be refused anyway
+
             try:
-                trainer.train(folder, lease, device=device, threads=threads, progress=None, stop=stop)
+                trainer.train(folder, writer, device=device, threads=threads, progress=None, stop=leave)
             except Exception as error:
-                _end(lease, error)
-        return OVER if folder.result() is not None else STOPPED
-    except RunOver:
-        return OVER
+                _end(writer, error)
+        if writer.lost:
+            log.warning("the lease of %s was taken over; this worker left it.", path)
+            return Exit.FENCED
+        return Exit.FINISHED if folder.result() is not None else Exit.STOPPED
+    except RunFinished:
+        return Exit.FINISHED
     except LeaseHeld as error:
         log.warning("%s", error)
-        return HELD
+        return Exit.HELD
     except LeaseLost as error:
         log.warning("%s", error)
-        return FENCED
+        return Exit.FENCED
     except UnreadableRun as error:
         log.error("%s", error)
-        return UNREADABLE
+        return Exit.UNREADABLE
     except OSError as error:
-        if error.errno not in FULL:
+        if not is_disk_full(error):
             raise
         log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
-        return DISK_FULL
+        return Exit.DISK_FULL
 
 
-def _end(lease: Lease, error: BaseException) -> None:
-    """Turn an error of the trainer into the run's result, unless it is about the folder: that can be mended."""
-    full = isinstance(error, OSError) and error.errno in FULL
-    if full or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunOver):
+def _end(writer: RunWriter, error: BaseException) -> None:
+    """Turn an error of the trainer into the run's result, unless it is about the folder: that can be repaired."""
+    if is_disk_full(error) or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunFinished):
         if isinstance(error, UnreadableRun):
-            lease.leave("unreadable", str(error))
+            writer.leave("unreadable", str(error))
         raise error
     log.error("%s", "".join(traceback.format_exception(error)))
-    what = f"{type(error).__name__}: {error}" if not isinstance(error, DeepwideError) else str(error)
+    text = str(error) if isinstance(error, DeepwideError) else f"{type(error).__name__}: {error}"
     memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    lease.finish("oom" if memory else "failed", error=" ".join(what.split())[:500])
+    writer.finish("oom" if memory else "failed", error=" ".join(text.split())[:500])

@@ -1,27 +1,74 @@
 """One run: its config, its loop, and what it writes. Configs need no torch; the loop is loaded when it is used."""
 
-from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepwide.training.config import RunConfig, override, resolve
-from deepwide.training.identity import NUMERICS, data_fingerprint
+from deepwide.training.config import (
+    CONTEXT,
+    MOST_TOKENS,
+    SHORT_NAMES,
+    OptimiserConfig,
+    RunConfig,
+    override,
+    resolve,
+    task_of,
+)
+from deepwide.training.counts import RunCounts, run_counts
+from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.training.coordinate_check import ScalingCheck, check_scaling
+    from deepwide.training.estimate import RunEstimate, estimate_run
+    from deepwide.training.hardware import find_device, keep_memory
+    from deepwide.training.loop import continue_run
+    from deepwide.training.optimiser import Optimiser
+    from deepwide.training.trained import TrainedRun, train
+    from deepwide.training.tuning import Tuned, tune
 
-__all__ = ["NUMERICS", "RunConfig", "data_fingerprint", "override", "resolve", "train"]
+_HOME = {
+    "Optimiser": "deepwide.training.optimiser",
+    "RunEstimate": "deepwide.training.estimate",
+    "ScalingCheck": "deepwide.training.coordinate_check",
+    "TrainedRun": "deepwide.training.trained",
+    "Tuned": "deepwide.training.tuning",
+    "check_scaling": "deepwide.training.coordinate_check",
+    "continue_run": "deepwide.training.loop",
+    "estimate_run": "deepwide.training.estimate",
+    "find_device": "deepwide.training.hardware",
+    "keep_memory": "deepwide.training.hardware",
+    "train": "deepwide.training.trained",
+    "tune": "deepwide.training.tuning",
+}
+__all__ = [
+    "CONTEXT",
+    "MOST_TOKENS",
+    "NUMERICS",
+    "SHORT_NAMES",
+    "Optimiser",
+    "OptimiserConfig",
+    "RunConfig",
+    "RunCounts",
+    "RunEstimate",
+    "ScalingCheck",
+    "TrainedRun",
+    "Tuned",
+    "check_scaling",
+    "continue_run",
+    "data_fingerprint",
+    "estimate_run",
+    "find_device",
+    "keep_memory",
+    "override",
+    "resolve",
+    "run_counts",
+    "stored_config",
+    "task_of",
+    "train",
+    "tune",
+]
 
 
-def train(
-    folder: "RunFolder",
-    lease: "Lease | None",
-    *,
-    device: str = "auto",
-    threads: int | None = None,
-    progress: Callable[[Mapping[str, Any]], None] | None = None,
-    stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """Train the run in `folder` from its last checkpoint on; see loop.py."""
-    from deepwide.training.loop import train as run
-
-    run(folder, lease, device=device, threads=threads, progress=progress, stop=stop)
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'deepwide.training' has no attribute {name!r}")

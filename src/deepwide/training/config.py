@@ -1,18 +1,18 @@
 """RunConfig: the one truth about everything that determines a run's numbers. No torch here.
 
-A config as a person writes it leaves most of it out; `resolve` fills it in from the preset, the shape and the budget.
-What is resolved lies in the run's folder and, hashed, names it.
+A config as a person writes it leaves most of it out; `resolve` fills it in from the task, the preset, the shape and the
+budget. What is resolved is stored in the run's folder and, hashed, names it (identity.py).
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from deepwide.data.config import DataConfig
+from deepwide.data import DataConfig
 from deepwide.errors import DeepwideError, quoted
-from deepwide.model.architecture import (
+from deepwide.model import (
     Activation,
     Architecture,
     AttentionKind,
@@ -23,8 +23,18 @@ from deepwide.model.architecture import (
 )
 from deepwide.quantities import parse_count
 from deepwide.settings import Natural, Part, Positive, check_names, explain, parse_setting, with_setting
+from deepwide.tasks import LANGUAGE, Language, Task, make_task
 
 MOST_TOKENS = 10**15
+CONTEXT = 128  # of language modelling
+SHORT_NAMES: Mapping[str, str] = {
+    "depth": "model.depth",
+    "width": "model.width",
+    "lr": "optimiser.lr",
+    "data": "data.source",
+    "task": "task.name",
+}
+WRONG_GUESSES: Mapping[str, str] = dict.fromkeys(("path", "file", "folder", "name", "dataset"), "data.source")
 Rate = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Momentum = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
@@ -37,8 +47,21 @@ def _tokens(value: Any) -> Any:
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_tokens)]
 
 
+class TaskConfig(Part):
+    """What is learned: a task by name, and its parameters. Language modelling has none: it reads `data`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, Field(min_length=1, max_length=100)] = LANGUAGE
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All but the name."""
+        return dict(self.model_extra or {})
+
+
 class ModelConfig(Part):
-    """The network: a preset, and what differs from it. Vocabulary and context come from the data and the run."""
+    """The network: a preset, and what differs from it. The task gives vocabulary, context, kind and head."""
 
     preset: Literal["levine", "llama", "linear"] = "levine"
     depth: Positive
@@ -68,11 +91,22 @@ class ModelConfig(Part):
     parametrisation: Parametrisation | None = None
     base_width: Positive | None = None
     base_depth: Positive | None = None
+    encoder_depth: Positive | None = None  # layers of the encoder of an encoder-decoder; as many as `depth`
 
-    def architecture(self, vocab: int, context: int) -> Architecture:
-        """The network these choices name."""
+    def architecture(self, task: Task) -> Architecture:
+        """The network these choices name, for a task."""
         given = {name: getattr(self, name) for name in type(self).model_fields if name != "preset"}
-        return Architecture.of(self.preset, vocab=vocab, context=context, **given)
+        if task.kind == "encoder-decoder":
+            given["encoder_depth"] = self.encoder_depth or self.depth
+        return Architecture.of(
+            self.preset,
+            vocab=task.vocab,
+            context=task.context,
+            kind=task.kind,
+            head=task.head,
+            classes=task.classes,
+            **given,
+        )
 
 
 class OptimiserConfig(Part):
@@ -106,12 +140,13 @@ class RunConfig(Part):
     """One run."""
 
     model: ModelConfig
+    task: TaskConfig = TaskConfig()
     data: DataConfig = DataConfig()
     tokens: Tokens | None = None  # or steps: one gives the other; 2M and 1e9 are read
     steps: Positive | None = None
     batch: Annotated[int, Field(ge=1, le=1_000_000)] = 16  # sequences per step, over all processes
     micro_batch: Positive | None = None  # sequences at a time; the whole batch, or what keeps 8192 tokens
-    context: Annotated[int, Field(ge=1, le=10_000_000)] = 128
+    context: Annotated[int, Field(ge=1, le=10_000_000)] | None = None  # 128, or the length that a task has
     optimiser: OptimiserConfig = OptimiserConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -131,29 +166,52 @@ class RunConfig(Part):
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
-        check_names(cls, fields)
+        fields = spell_out(fields)
+        data = fields.get("data")
+        for name in data if isinstance(data, Mapping) else ():
+            if name in WRONG_GUESSES:
+                raise DeepwideError(f"there is no setting 'data.{name}': did you mean '{WRONG_GUESSES[name]}'?")
+        check_names(cls, {name: value for name, value in fields.items() if name != "task"})
         try:
-            return cls.model_validate(dict(fields))
+            return cls.model_validate(fields)
         except ValidationError as error:
             raise DeepwideError(explain(error, cls)) from None
 
     @property
     def architecture(self) -> Architecture:
         """The network of this run."""
-        return self.model.architecture(self.data.vocab_size, self.context)
+        return self.model.architecture(task_of(self))
 
     @model_validator(mode="after")
-    def _one_budget(self) -> Self:
-        if self.tokens is not None and self.steps is not None:
-            per_step = self.batch * self.context
-            if -(-self.tokens // per_step) != self.steps:
-                raise ValueError(f"tokens and steps disagree (a step has {per_step} tokens): give one of them")
+    def _micro_batches_fit(self) -> Self:
         if self.micro_batch is not None and self.batch % self.micro_batch:
             raise ValueError(f"micro_batch ({self.micro_batch}) must divide batch ({self.batch})")
         return self
 
 
 MICRO_TOKENS = 8192
+
+
+def task_of(config: RunConfig, expected: str | None = None) -> Task:
+    """The task of a run; with the fingerprint of a run that has begun, other data are refused."""
+    if config.task.name != LANGUAGE:
+        if config.data.resolved() != DataConfig().resolved():
+            raise DeepwideError(
+                f"the task '{config.task.name}' computes its examples and reads no data: leave data out."
+            )
+        task = make_task(config.task.name, config.task.parameters)
+        if config.context not in (None, task.context):
+            raise DeepwideError(
+                f"the task '{task.name}' has {task.context} positions, and context is {config.context}: leave it out."
+            )
+        if expected and task.fingerprint != expected:
+            raise DeepwideError(
+                f"the task '{task.name}' has changed since this run began: put the old one back, or start a new run."
+            )
+        return task
+    for name in config.task.parameters:
+        raise DeepwideError(f"the task '{LANGUAGE}' has no setting 'task.{name[:60]}': it reads data and context.")
+    return Language(config.data, config.context or CONTEXT, expected)
 
 
 def resolve(config: RunConfig | Mapping[str, Any]) -> RunConfig:
@@ -164,30 +222,32 @@ def resolve(config: RunConfig | Mapping[str, Any]) -> RunConfig:
     (49, 1, 2, True)
     """
     given = config if isinstance(config, RunConfig) else RunConfig.of(config)
-    per_step = given.batch * given.context
+    task = task_of(given)
+    per_step = given.batch * task.context
     if given.tokens is None and given.steps is None:
         raise DeepwideError("a run needs a budget: give tokens or steps.")
     steps = given.steps or -(-(given.tokens or 0) // per_step)
-    design = given.architecture
-    if not design.causal:
-        raise DeepwideError("a language model is trained causally.")
+    if given.tokens is not None and -(-given.tokens // per_step) != steps:
+        raise DeepwideError(f"tokens and steps disagree (a step has {per_step} tokens): give one of them.")
+    design = given.model.architecture(task)
     known = design.model_dump() | design.shape.model_dump()
-    model = ModelConfig(
-        preset=given.model.preset, **{name: known[name] for name in ModelConfig.model_fields if name != "preset"}
-    )
+    model = {name: known[name] for name in type(given.model).model_fields if name != "preset"}
+    model |= {"preset": given.model.preset, "encoder_depth": known["encoder_depth"] or None}
     s, e = given.schedule, given.evaluation
     warmup = max(1, round(0.02 * steps)) if s.warmup is None else s.warmup
     cooldown = round(0.2 * steps) if s.cooldown is None else s.cooldown
     if warmup > steps or (s.kind == "constant" and warmup + cooldown > steps):
         raise DeepwideError(f"warm-up ({warmup}) and cooldown ({cooldown}) are longer than the run of {steps} steps.")
-    return RunConfig.of(
+    return type(given).of(
         {
             **given.model_dump(),
-            "model": model.model_dump(),
+            "model": model,
+            "task": {"name": given.task.name, **task.settings()},
             "data": given.data.resolved().model_dump(),
+            "context": task.context,
             "tokens": steps * per_step,
             "steps": steps,
-            "micro_batch": given.micro_batch or _micro_batch(given.batch, given.context),
+            "micro_batch": given.micro_batch or _micro_batch(given.batch, task.context),
             "schedule": s.model_dump() | {"warmup": warmup, "cooldown": cooldown},
             "evaluation": e.model_dump() | {"every": e.every or max(1, math.ceil(steps / 10))},
             "log_every": given.log_every or max(1, steps // 200),
@@ -205,11 +265,31 @@ def _micro_batch(batch: int, context: int) -> int:
 def override(fields: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     """A table of settings with some of them changed, each written as `name=value`.
 
-    >>> override({"seed": 1}, ["optimiser.lr=3e-4", "model.preset=llama", "tokens=2M"])
+    >>> override({"seed": 1}, ["lr=3e-4", "model.preset=llama", "tokens=2M"])
     {'seed': 1, 'optimiser': {'lr': 0.0003}, 'model': {'preset': 'llama'}, 'tokens': '2M'}
     """
-    result = dict(fields)
+    result = spell_out(fields)
     for written in settings:
         path, value = parse_setting(written)
+        if len(path) == 1 and path[0] in SHORT_NAMES and not isinstance(value, Mapping):
+            path = SHORT_NAMES[path[0]].split(".")
         result = with_setting(result, path, value)
+    return result
+
+
+def spell_out(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with short names, such as lr and depth, replaced by full ones.
+
+    >>> spell_out({"lr": 3e-4, "data": "corpus.txt"})
+    {'optimiser': {'lr': 0.0003}, 'data': {'source': 'corpus.txt'}}
+    """
+    result = dict(fields)
+    for short, full in SHORT_NAMES.items():
+        if short not in fields or isinstance(fields[short], Mapping):
+            continue
+        value = result.pop(short)
+        table, name = full.split(".")
+        if isinstance(result.get(table), Mapping) and name in result[table]:
+            raise DeepwideError(f"both '{short}' and '{full}' are set: keep one of them.")
+        result = with_setting(result, [table, name], value)
     return result

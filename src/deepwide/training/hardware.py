@@ -39,7 +39,7 @@ def has_fast_bf16(device: torch.device) -> bool:
 
 
 def peak_flops(device: torch.device, precision: str = "fp32", size: int = 1024, seconds: float = 0.2) -> float:
-    """The best measured rate of a square matrix product with the present number of threads, in FLOPs a second."""
+    """The best measured rate of a square matrix product with the present number of threads, in FLOPs per second."""
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     a, b = (torch.randn(size, size, device=device).to(kind) for _ in range(2))
     out = torch.empty_like(a)
@@ -56,7 +56,7 @@ def peak_flops(device: torch.device, precision: str = "fp32", size: int = 1024, 
 def keep_memory() -> bool:
     """Let glibc keep what a step frees for the next step instead of giving it back to the system page by page.
 
-    A step allocates the same activations every time; handing them back costs thousands of page faults a step. Blocks
+    A step allocates the same activations every time; handing them back costs thousands of page faults per step. Blocks
     above 32 MiB, the most that glibc allows, still go back at once. False where there is no glibc to ask.
     """
     if sys.platform != "linux":

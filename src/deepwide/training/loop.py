@@ -2,29 +2,31 @@
 
 What happens in a step is a function of config, seed and step: batches are indexed by step, nothing else is random.
 So a run that was interrupted, however often, is on a CPU bit for bit the run that was not.
+
+`Learner` computes; `_Writer` decides what is written when; `continue_run` puts the two together.
 """
 
 import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from deepwide.data.batches import training_batch, validation_batches
-from deepwide.data.corpus import Corpus, prepare
 from deepwide.errors import DeepwideError
-from deepwide.model.transformer import Transformer
-from deepwide.training.config import RunConfig
+from deepwide.model import Transformer
+from deepwide.tasks import Batch, Task
+from deepwide.training.config import RunConfig, resolve, task_of
 from deepwide.training.hardware import find_device, is_out_of_memory, keep_memory
 from deepwide.training.optimiser import Optimiser
 from deepwide.training.parallel import World, world
 from deepwide.training.schedule import rate
 
 if TYPE_CHECKING:
-    from deepwide.run import Lease, RunFolder
+    from deepwide.run import RunFolder, RunWriter
 
 Progress = Callable[[Mapping[str, Any]], None]
 HALVINGS = 5  # of the micro-batch, before a run is declared too large
@@ -40,21 +42,21 @@ class Diverged(Exception):  # noqa: N818
 
 
 class Stopped(Exception):  # noqa: N818
-    """Somebody asked the run to leave; the step that was under way is forgotten."""
+    """The run was asked to stop; the step under way is dropped."""
 
 
-class Run:
-    """A model in training. It computes; `train` decides what is written when."""
+class Learner:
+    """A model in training on a task: it takes steps, evaluates, and turns itself into a checkpoint and back."""
 
     def __init__(
-        self, config: RunConfig, corpus: Corpus, here: World, device: torch.device, stop: Callable[[], bool]
+        self, config: RunConfig, task: Task, here: World, device: torch.device, stop: Callable[[], bool]
     ) -> None:
         if config.batch % here.size:
-            raise DeepwideError(f"a batch of {config.batch} cannot be shared out among {here.size} processes.")
+            raise DeepwideError(f"a batch of {config.batch} cannot be divided among {here.size} processes.")
         assert config.steps is not None
         assert config.micro_batch is not None
-        self.config, self.corpus, self.here, self.device, self.stop = config, corpus, here, device, stop
-        self.steps = config.steps
+        self.config, self.task, self.here, self.device, self.stop = config, task, here, device, stop
+        self.steps, self.tokens_per_step = config.steps, config.batch * task.context
         self.share = config.batch // here.size
         self.micro = math.gcd(config.micro_batch, self.share)
         self.step, self.first_loss, self.last_loss = 0, 0.0, 0.0
@@ -63,7 +65,7 @@ class Run:
         self.compiled: Callable[..., Tensor] = self.model
 
     def begin(self, tensors: Mapping[str, Tensor] | None, state: Mapping[str, Any]) -> None:
-        """Take up a checkpoint if there is one, then lay the model out over the processes."""
+        """Load a checkpoint if there is one, then distribute the model over the processes."""
         if tensors is not None:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():
@@ -85,7 +87,7 @@ class Run:
         return tensors, state | {"micro_batch": self.micro}
 
     def advance(self) -> dict[str, Any]:
-        """One update, and what there is to say about it."""
+        """One update; returns its record."""
         assert self.optimiser is not None
         step = self.step + 1
         try:
@@ -99,27 +101,24 @@ class Run:
         self.optimiser.step(share, norm)
         self.step, self.last_loss = step, loss
         self.first_loss = self.first_loss or loss
-        tokens = step * self.config.batch * self.config.context
+        tokens = step * self.tokens_per_step
         lr = self.config.optimiser.lr * share
         return {"kind": "train", "step": step, "tokens": tokens, "loss": loss, "lr": lr, "gradient_norm": float(norm)}
 
     def evaluate(self) -> dict[str, Any]:
-        """The loss on the fixed part of the validation set, in nats per token and bits per byte."""
-        e, context = self.config.evaluation, self.config.context
+        """The metrics of the task on its evaluation examples, which are always the same."""
         together = max(1, self.config.micro_batch or 1)
-        nats = tokens = text = 0.0
+        sums: dict[str, float] = {}
         self.model.eval()
         with torch.no_grad():
-            for batch_BT in validation_batches(self.corpus.validation, e.sequences, context, together):
+            for batch in self.task.evaluation(self.config.evaluation.sequences, together):
                 self._leave_if_asked()
-                target_BT = batch_BT[:, 1:]
-                loss = self._loss(batch_BT)
-                nats += float(loss) * target_BT.numel()
-                tokens += target_BT.numel()
-                text += float(self.corpus.token_bytes[target_BT.numpy()].sum())
+                here = batch.to(self.device)
+                loss, logits = float(self._loss(here)), partial(self._logits, here)
+                for name, value in self.task.measure(here, loss, logits).items():
+                    sums[name] = sums.get(name, 0.0) + value
         self.model.train()
-        bits = nats / math.log(2) / text if text else math.nan
-        return {"kind": "validation", "step": self.step, "loss": nats / tokens, "bits_per_byte": bits}
+        return {"kind": "validation", "step": self.step, **self.task.metrics(sums)}
 
     def smaller(self) -> bool:
         """Halve the micro-batch; False when it is one sequence already."""
@@ -131,22 +130,32 @@ class Run:
 
     def _gradients(self, step: int) -> float:
         """The gradient of the whole batch, a micro-batch at a time; returns the mean loss."""
-        c = self.config
-        first = (step - 1) * c.batch + self.here.rank * self.share
-        batch_BT = training_batch(self.corpus.train, first, self.share, c.context, c.seed)
+        first = (step - 1) * self.config.batch + self.here.rank * self.share
+        batch = self.task.batch(first, self.share, self.config.seed)
+        # Where only some positions count, each answer of the whole batch weighs the same, whoever computes it.
+        answers = (
+            batch.answers
+            if batch.mask_BT is None
+            else self.here.mean(torch.tensor(float(batch.answers), device=self.device))
+        )
         total = torch.zeros((), device=self.device)
-        for at in range(0, self.share, self.micro):
+        for start in range(0, self.share, self.micro):
             self._leave_if_asked()
-            rows_BT = batch_BT[at : at + self.micro]
-            loss = self._loss(rows_BT) * (len(rows_BT) / self.share)
+            rows = batch.rows(start, start + self.micro).to(self.device)
+            loss = self._loss(rows) * (rows.answers / answers)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return self.here.mean(total)
 
-    def _loss(self, batch_BT: Tensor) -> Tensor:
-        batch_BT = batch_BT.to(self.device)
+    def _loss(self, batch: Batch) -> Tensor:
         with self._precision():
-            return self.compiled(batch_BT[:, :-1].contiguous(), batch_BT[:, 1:].contiguous())
+            return self.compiled(batch.tokens_BT, batch.targets, **batch.inputs)
+
+    def _logits(self, batch: Batch) -> Tensor:
+        inputs = {name: tensor for name, tensor in batch.inputs.items() if name != "mask_BT"}
+        with self._precision():
+            logits: Tensor = self.model(batch.tokens_BT, **inputs)
+        return logits
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, torch.bfloat16) if self.config.precision == "bf16" else nullcontext()
@@ -164,14 +173,14 @@ class Run:
             raise Diverged(step, why)
 
     def _leave_if_asked(self) -> None:
-        # With several processes all must leave at the same place; `train` asks them between steps.
+        # With several processes all must leave at the same place; the writer asks them between steps.
         if self.here.size == 1 and self.stop():
             raise Stopped
 
 
-def train(
+def continue_run(
     folder: "RunFolder",
-    lease: "Lease | None",
+    lease: "RunWriter | None",
     *,
     device: str = "auto",
     threads: int | None = None,
@@ -180,85 +189,91 @@ def train(
 ) -> None:
     """Train the run in `folder` from its last checkpoint on; the lease writes, on the first process alone.
 
-    Returns when the run is over (it has a result then) or was asked to stop (it has a checkpoint to go on from).
+    Returns when the run is finished (it has a result then) or was asked to stop (it has a checkpoint to resume from).
     """
-    config = RunConfig.of(folder.config)
+    config = resolve(folder.config)
     if threads:
         torch.set_num_threads(threads)
     where = find_device(device)
     keep_memory()
     with world(where) as here:
-        run = Run(config, prepare(config.data, folder.data_fingerprint), here, where, stop)
-        kept = folder.latest_checkpoint()
-        run.begin(kept.tensors if kept else None, kept.state if kept else {})
-        _Writer(run, folder, lease if here.rank == 0 else None, progress, kept.step if kept else None).go()
+        learner = Learner(config, task_of(config, folder.data_fingerprint), here, where, stop)
+        saved = folder.latest_checkpoint()
+        learner.begin(saved.tensors if saved else None, saved.state if saved else {})
+        _Writer(learner, folder, lease if here.rank == 0 else None, progress, saved.step if saved else None).go()
 
 
 class _Writer:
     """What is written when: records, checkpoints and the result."""
 
     def __init__(
-        self, run: Run, folder: "RunFolder", lease: "Lease | None", progress: Progress | None, saved: int | None
+        self,
+        learner: Learner,
+        folder: "RunFolder",
+        lease: "RunWriter | None",
+        progress: Progress | None,
+        saved: int | None,
     ) -> None:
-        self.run, self.lease, self.progress = run, lease, progress
+        self.learner, self.lease, self.progress = learner, lease, progress
         self.saved = saved or 0
         # Past the checkpoint everything is computed and written again; what stands up to it is true.
         seen = [record for record in folder.metrics() if saved is not None and record["step"] <= saved]
         self.validation = next((r for r in reversed(seen) if r.get("kind") == "validation"), {"step": -1})
         if lease is not None:
             lease.cut_metrics(-1 if saved is None else saved)
-        self.started, self.start_step = time.monotonic(), run.step
+        self.started, self.start_step = time.monotonic(), learner.step
 
     def go(self) -> None:
-        run, c = self.run, self.run.config
+        learner, c = self.learner, self.learner.config
         assert c.log_every
         assert c.evaluation.every
         assert c.checkpoint_every
         try:
             self._evaluate_if_due()
-            while run.step < run.steps:
-                if run.here.any(run.stop()):
+            while learner.step < learner.steps:
+                if learner.here.any(learner.stop()):
                     raise Stopped
                 record = self._advance()
-                if run.step % c.log_every == 0 or run.step in (1, run.steps):
+                if learner.step % c.log_every == 0 or learner.step in (1, learner.steps):
                     self._append(record)
                 self._report(record)
                 self._evaluate_if_due()
-                if run.step % c.checkpoint_every == 0 or run.step == run.steps:
+                if learner.step % c.checkpoint_every == 0 or learner.step == learner.steps:
                     self._save()
         except Stopped:
             self._save()
         except Diverged as error:
-            last = run.last_loss if run.step else None
+            last = learner.last_loss if learner.step else None
             self._finish("diverged", step=error.step, last_finite_loss=last, why=error.why)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            why = f"memory ran out with {run.micro} sequences at a time"
-            self._finish("oom", step=run.step + 1, micro_batch=run.micro, why=why)
-            if run.here.size > 1:  # the others wait for this one in a collective: end badly, and torchrun ends them
+            why = f"memory ran out with {learner.micro} sequences at a time"
+            self._finish("oom", step=learner.step + 1, micro_batch=learner.micro, why=why)
+            if learner.here.size > 1:  # the others wait for this one in a collective: end badly, and torchrun ends them
                 raise DeepwideError(f"{why}; several processes do not halve it: set a smaller micro_batch.") from None
         else:
-            loss, bits = self.validation["loss"], self.validation["bits_per_byte"]
-            self._finish("done", step=run.step, train_loss=run.last_loss, validation_loss=loss, bits_per_byte=bits)
+            metrics = {name: value for name, value in self.validation.items() if name not in ("kind", "step")}
+            metrics["validation_loss"] = metrics.pop("loss")
+            self._finish("done", step=learner.step, train_loss=learner.last_loss, **metrics)
 
     def _advance(self) -> dict[str, Any]:
         """A step, in halves as small as memory asks for, a bounded number of times."""
         for attempt in range(HALVINGS + 1):
             try:
-                return self.run.advance()
+                return self.learner.advance()
             except Exception as error:
-                if not is_out_of_memory(error) or self.run.here.size > 1:  # halving alone would part the processes
+                if not is_out_of_memory(error) or self.learner.here.size > 1:  # halving in one process would part them
                     raise
-                if attempt == HALVINGS or not self.run.smaller():
+                if attempt == HALVINGS or not self.learner.smaller():
                     raise
         raise AssertionError
 
     def _evaluate_if_due(self) -> None:
-        run, every = self.run, self.run.config.evaluation.every
+        learner, every = self.learner, self.learner.config.evaluation.every
         assert every
-        if self.validation["step"] < run.step and (run.step % every == 0 or run.step == run.steps):
-            self.validation = run.evaluate()
+        if self.validation["step"] < learner.step and (learner.step % every == 0 or learner.step == learner.steps):
+            self.validation = learner.evaluate()
             self._append(self.validation)
             self._report(self.validation)
 
@@ -267,22 +282,22 @@ class _Writer:
             self.lease.append(record)
 
     def _save(self) -> None:
-        run = self.run
-        if run.step > self.saved:
-            tensors, state = run.checkpoint()
+        learner = self.learner
+        if learner.step > self.saved:
+            tensors, state = learner.checkpoint()
             if self.lease is not None:
-                self.lease.checkpoint(run.step, tensors, state)
-            self.saved = run.step
+                self.lease.checkpoint(learner.step, tensors, state)
+            self.saved = learner.step
 
     def _finish(self, status: str, **fields: Any) -> None:
-        s = self.run.config.architecture.shape
-        tokens = self.run.step * self.run.config.batch * self.run.config.context
+        s = self.learner.model.design.shape
+        tokens = self.learner.step * self.learner.tokens_per_step
         if self.lease is not None:
             self.lease.finish(status, tokens=tokens, total_params=s.total_params, block_params=s.block_params, **fields)
 
     def _report(self, record: Mapping[str, Any]) -> None:
         if self.progress is None:
             return
-        seconds, done = time.monotonic() - self.started, self.run.step - self.start_step
-        speed = done * self.run.config.batch * self.run.config.context / seconds if seconds > 0 else 0.0
-        self.progress({**record, "steps": self.run.steps, "seconds": seconds, "tokens_per_second": speed})
+        seconds, done = time.monotonic() - self.started, self.learner.step - self.start_step
+        speed = done * self.learner.tokens_per_step / seconds if seconds > 0 else 0.0
+        self.progress({**record, "steps": self.learner.steps, "seconds": seconds, "tokens_per_second": speed})

@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from deepwide.model.architecture import Architecture
-from deepwide.model.parametrisation import factors
+from deepwide.model import Architecture, factors
 from deepwide.training.config import OptimiserConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -58,7 +57,7 @@ class Optimiser:
                 yield f"{moment}.{name}", self.adam.state[parameter][moment]
 
     def load(self, tensors: Mapping[str, Tensor], step: int, like: Callable[[Tensor, nn.Parameter], Tensor]) -> None:
-        """Take up the moments of update `step`; `like` lays a whole tensor out as a parameter is."""
+        """Load the moments of update `step`; `like` distributes a whole tensor as a parameter is."""
         for name, parameter in self.names.items():
             state: dict[str, Any] = {moment: like(tensors[f"{moment}.{name}"], parameter) for moment in MOMENTS}
             state["step"] = torch.tensor(float(step), device=parameter.device)

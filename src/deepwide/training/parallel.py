@@ -2,7 +2,7 @@
 
 The loop speaks to a World and does not know which it has. In several processes every one computes its share of each
 batch; parameters, gradients and Adam's moments are sharded; checkpoints are gathered whole, so that a run saved on two
-processes goes on on one.
+processes can resume on one.
 """
 
 import os
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from deepwide.errors import DeepwideError
+from deepwide.model import Transformer
 
 
 class World:
@@ -21,12 +22,12 @@ class World:
 
     rank, size = 0, 1
 
-    def shard(self, model: nn.Module) -> nn.Module:
-        """Lay the model's parameters out over the processes."""
+    def shard(self, model: Transformer) -> Transformer:
+        """Distribute the model's parameters over the processes."""
         return model
 
     def like(self, whole: Tensor, parameter: nn.Parameter) -> Tensor:
-        """A whole tensor laid out as the parameter is."""
+        """A whole tensor, distributed as the parameter is."""
         return whole.to(parameter.device, copy=True)
 
     def whole(self, tensor: Tensor) -> Tensor:
@@ -51,10 +52,10 @@ class Shards(World):
         self.rank, self.size, self.device = rank, size, device
         self.mesh = init_device_mesh(device.type, (size,))
 
-    def shard(self, model: nn.Module) -> nn.Module:
+    def shard(self, model: Transformer) -> Transformer:
         from torch.distributed.fsdp import fully_shard
 
-        for block in model.blocks:  # type: ignore[union-attr]
+        for block in (*model.blocks, *(model.encoder.blocks if model.encoder is not None else ())):
             fully_shard(block, mesh=self.mesh)
         fully_shard(model, mesh=self.mesh)
         return model
@@ -82,7 +83,7 @@ class Shards(World):
 
 @contextmanager
 def world(device: torch.device) -> Iterator[World]:
-    """The World this process belongs to, by what torchrun says in the environment."""
+    """The World this process belongs to, according to what torchrun has put into the environment."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1 or "RANK" not in os.environ:
         yield World()

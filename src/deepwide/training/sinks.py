@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from deepwide.errors import DeepwideError, did_you_mean
 
-MEASURES = ("loss", "lr", "gradient_norm", "bits_per_byte", "tokens_per_second")
+NOT_MEASURES = {"kind", "step", "steps", "tokens", "seconds"}
 
 
 class Sink(Protocol):
-    """Takes each record and, at the end, what came of the run."""
+    """Takes each record of a run."""
 
     def record(self, record: Mapping[str, Any]) -> None: ...
 
@@ -84,10 +84,10 @@ def check_sink(asked: str) -> None:
 
 
 class Careful:
-    """A sink whose failure does not take the run with it: it is told once, and the sink left alone from then on."""
+    """A sink whose failure does not end the run: the first is reported, and the sink gets nothing more."""
 
-    def __init__(self, kind: str, sink: Sink, tell: Callable[[str], None]) -> None:
-        self.kind, self.sink, self.tell = kind, sink, tell
+    def __init__(self, kind: str, sink: Sink, report: Callable[[str], None]) -> None:
+        self.kind, self.sink, self.report = kind, sink, report
         self.failed = False
 
     def record(self, record: Mapping[str, Any]) -> None:
@@ -103,28 +103,28 @@ class Careful:
             act()
         except Exception as error:
             self.failed = True
-            self.tell(f"{self.kind} failed and gets nothing more; metrics.jsonl has it all. It said: {_first(error)}")
+            self.report(f"{self.kind} failed and gets nothing more; metrics.jsonl has it all. Error: {_first(error)}.")
 
 
-def open_sink(asked: str, name: str, config: Mapping[str, Any], tell: Callable[[str], None] = lambda _: None) -> Sink:
-    """A sink from `kind` or `kind:where`, such as tensorboard:logs; `tell` hears of it if it fails on the way."""
+def open_sink(asked: str, name: str, config: Mapping[str, Any], report: Callable[[str], None] = lambda _: None) -> Sink:
+    """A sink from `kind` or `kind:where`, such as tensorboard:logs; `report` gets a sentence if it fails later."""
     check_sink(asked)
     kind, _, where = asked.partition(":")
     try:
-        return Careful(kind, SINKS[kind](where, name, config), tell)
+        return Careful(kind, SINKS[kind](where, name, config), report)
     except DeepwideError:
         raise
     except Exception as error:
-        raise DeepwideError(f"{kind} cannot be opened. It said: {_first(error)}") from None
+        raise DeepwideError(f"{kind} cannot be opened: {_first(error)}.") from None
 
 
 def _first(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:300]
+    return lines[0][:300].rstrip(".")
 
 
 def _measures(record: Mapping[str, Any]) -> dict[str, float]:
-    return {f"{record['kind']}/{name}": record[name] for name in MEASURES if name in record}
+    return {f"{record['kind']}/{name}": value for name, value in record.items() if name not in NOT_MEASURES}
 
 
 def _imported(name: str) -> Any:

@@ -6,13 +6,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from deepwide.sweeping.executors import LOG, Resources, worker_command, worker_environment
-
-GRACE_SECONDS = 15.0  # a worker has 10 to write its checkpoint
+from deepwide.sweeping.executors.protocol import (
+    STOP_SECONDS,
+    WORKER_LOG,
+    Resources,
+    worker_command,
+    worker_environment,
+)
 
 
 class LocalExecutor:
-    """One thread a worker and a worker a core, unless told otherwise: small models waste the second thread."""
+    """One worker per core with one thread each, unless asked otherwise: small models waste a second thread."""
 
     name = "local"
 
@@ -22,7 +26,7 @@ class LocalExecutor:
 
     def start(self, folders: Sequence[Path], owner: str) -> subprocess.Popen[bytes]:
         """A process in a session of its own, so that Ctrl-C reaches the driver only."""
-        with open(folders[0] / LOG, "ab") as log:
+        with open(folders[0] / WORKER_LOG, "ab") as log:
             return subprocess.Popen(
                 worker_command(folders, owner, self.resources),
                 env=dict(os.environ) | dict(worker_environment(self.resources)),
@@ -40,7 +44,7 @@ class LocalExecutor:
         """SIGTERM, and SIGKILL for those that have not left after 15 seconds."""
         for job in jobs:
             job.terminate()
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         for job in jobs:
             try:
                 job.wait(max(0.1, deadline - time.monotonic()))

@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError
-from deepwide.sweeping.executors import LOG, Resources, worker_command, worker_environment
+from deepwide.sweeping.executors.protocol import (
+    STOP_SECONDS,
+    WORKER_LOG,
+    Resources,
+    worker_command,
+    worker_environment,
+)
 
 LOST = -1
-GRACE_SECONDS = 15.0
 
 
 class RayExecutor:
@@ -27,7 +32,7 @@ class RayExecutor:
         try:
             ray: Any = importlib.import_module("ray")
         except ImportError:
-            raise DeepwideError("--on ray needs Ray: pip install 'deepwide[ray]'.") from None
+            raise DeepwideError("running on ray needs Ray: pip install 'deepwide[ray]'.") from None
         self.resources, self.ray, self._processes = resources, ray, processes
         try:
             if not ray.is_initialized():
@@ -42,16 +47,16 @@ class RayExecutor:
         """What the cluster has room for now: it may grow and shrink."""
         if self._processes:
             return self._processes
-        have = self.ray.cluster_resources()
-        room = int(have.get("CPU", 1)) // self.resources.threads
+        cluster = self.ray.cluster_resources()
+        room = int(cluster.get("CPU", 1)) // self.resources.threads
         if self.resources.gpus:
-            room = min(room, int(have.get("GPU", 0) / self.resources.gpus))
+            room = min(room, int(cluster.get("GPU", 0) / self.resources.gpus))
         return max(1, room)
 
     def start(self, folders: Sequence[Path], owner: str) -> Any:
         """A task; Ray decides when and where."""
         command = [*worker_command(folders, owner, self.resources), "--with-parent"]
-        return self._task.remote(command, dict(worker_environment(self.resources)), str(folders[0] / LOG))
+        return self._task.remote(command, dict(worker_environment(self.resources)), str(folders[0] / WORKER_LOG))
 
     def poll(self, job: Any) -> int | None:
         """The worker's exit code; −1 when its node or its Ray worker is gone."""
@@ -64,11 +69,11 @@ class RayExecutor:
             return LOST
 
     def stop(self, jobs: Sequence[Any]) -> None:
-        """Cancel the tasks; each worker sees its parent leave, writes its checkpoint and goes."""
+        """Cancel the tasks; each worker sees its parent leave, writes its checkpoint and leaves."""
         for job in jobs:
             with contextlib.suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(job)
-        deadline = time.monotonic() + GRACE_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         while jobs and time.monotonic() < deadline and any(self.poll(job) is None for job in jobs):
             time.sleep(0.1)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from deepwide.errors import DeepwideError
 from deepwide.files import write_text
-from deepwide.sweeping.executors import LOG, Resources, worker_command, worker_environment
+from deepwide.sweeping.executors.protocol import WORKER_LOG, Resources, worker_command, worker_environment
 
 AT_A_TIME = 64
 ASK_EVERY_SECONDS = 5.0
-ENDED = -1  # squeue no longer lists it; the run folder says how it went
+ENDED = -1  # squeue no longer lists it; the run folder tells how it went
 SCRIPTS = ".slurm"
 
 
@@ -41,8 +41,8 @@ class SlurmExecutor:
         done = self._call("sbatch", "--parsable", *self.options, str(script))
         job = done.stdout.strip().split(";")[0]
         if done.returncode or not job.isdecimal():
-            said = " ".join((done.stderr or done.stdout).split())[:200]
-            raise DeepwideError(f"sbatch refused the job: {said or f'exit code {done.returncode}'}.")
+            reply = " ".join((done.stderr or done.stdout).split())[:200]
+            raise DeepwideError(f"sbatch refused the job: {reply or f'exit code {done.returncode}'}.")
         self._submitted[job] = time.monotonic()
         self._alive.add(job)
         return job
@@ -53,7 +53,11 @@ class SlurmExecutor:
         lines = ["#!/bin/sh", f"#SBATCH --job-name=deepwide-{folders[0].name}", f"#SBATCH --cpus-per-task={cpus}"]
         if gpus:
             lines.append(f"#SBATCH --gpus={max(1, round(gpus))}")
-        lines += [f"#SBATCH --output={folders[0] / LOG}", "#SBATCH --open-mode=append", "#SBATCH --signal=B:TERM@60"]
+        lines += [
+            f"#SBATCH --output={folders[0] / WORKER_LOG}",
+            "#SBATCH --open-mode=append",
+            "#SBATCH --signal=B:TERM@60",
+        ]
         lines += [f"export {name}={shlex.quote(value)}" for name, value in worker_environment(self.resources).items()]
         return "\n".join([*lines, f"exec {shlex.join(worker_command(folders, owner, self.resources))}", ""])
 
@@ -62,7 +66,7 @@ class SlurmExecutor:
         if time.monotonic() - self._asked > self.ask_every:
             asked = time.monotonic()
             done = self._call("squeue", "--noheader", "--format=%i", "--me")
-            if done.returncode == 0:  # else the controller is busy: a job is not over because nobody answers
+            if done.returncode == 0:  # else the controller is busy: no answer does not mean that a job has ended
                 self._alive, self._asked = set(done.stdout.split()), asked
         # A job may take a moment to appear in the queue after sbatch has answered.
         young = self._submitted[job] > self._asked - 1.0
@@ -77,7 +81,7 @@ class SlurmExecutor:
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         except FileNotFoundError:
-            why = f"--on slurm needs {command[0]} on PATH: run it on a login node of the cluster."
+            why = f"running on slurm needs {command[0]} on PATH: start it on a login node of the cluster."
             raise DeepwideError(why) from None
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, 1, "", "no answer within a minute")

@@ -1,0 +1,35 @@
+"""What a run learns: language modelling on a corpus, and tasks whose examples are computed."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from deepwide.tasks.registry import LANGUAGE, make_task, task_names
+from deepwide.tasks.task import Batch, Task, answer_metrics, measure_answers
+
+if TYPE_CHECKING:
+    from deepwide.tasks.generated import Draw, Generated
+    from deepwide.tasks.language import Language
+
+_HOME = {
+    "Draw": "deepwide.tasks.generated",
+    "Generated": "deepwide.tasks.generated",
+    "Language": "deepwide.tasks.language",
+}
+__all__ = [
+    "LANGUAGE",
+    "Batch",
+    "Draw",
+    "Generated",
+    "Language",
+    "Task",
+    "answer_metrics",
+    "make_task",
+    "measure_answers",
+    "task_names",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'deepwide.tasks' has no attribute {name!r}")

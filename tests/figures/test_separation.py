@@ -1,0 +1,65 @@
+"""Pictures of ranks: every answer is drawn as it is, ticks where there are numbers."""
+
+from typing import Any
+
+from deepwide.figures.separation import bounds_figure, ranks_figure, spectrum_figure
+from deepwide.separation import Case, Certificate, bounds_curves, measure, softmax_rank
+
+
+def rows(chart: Any) -> list[dict[str, Any]]:
+    """Every row that a chart draws."""
+    return [row for data in chart["datasets"].values() for row in data]
+
+
+def find(chart: Any, key: str) -> list[Any]:
+    """Every value of a key, anywhere."""
+    if isinstance(chart, dict):
+        own = [chart[key]] if key in chart else []
+        return own + [hit for value in chart.values() for hit in find(value, key)]
+    return [hit for value in chart for hit in find(value, key)] if isinstance(chart, list) else []
+
+
+def test_the_threshold_is_marked_and_the_theorems_have_colours_of_their_own() -> None:
+    chart = bounds_figure(bounds_curves(3, 10)).to_dict()
+    labels = {row["label"] for row in rows(chart) if "label" in row}
+    assert labels == {"threshold log_3 d = 2.1", "threshold 3^L = 27"}
+    scale = next(scale for scale in find(chart, "scale") if "domain" in scale)
+    assert len(set(scale["range"])) == len(scale["domain"]) >= 5
+    assert {"Theorem 1, at most", "Theorem 2, at most"} <= set(scale["domain"])
+
+
+def test_nothing_is_drawn_that_was_not_given() -> None:
+    curves = bounds_curves(2, 3)
+    drawn = [row for row in rows(bounds_figure(curves).to_dict()) if "bound" in row]
+    assert not any(row["bound"] == "measured" for row in drawn)
+    expected = {(row["bound"], row.get("depth"), row.get("width"), row["log3"]) for row in curves.rows()}
+    assert {(row["bound"], row.get("depth"), row.get("width"), row["log3"]) for row in drawn} == expected
+    measured = bounds_curves(2, 3, 1, [Certificate.of(measure(Case(2, 3)))])
+    assert any(row.get("bound") == "measured" for row in rows(bounds_figure(measured).to_dict()))
+
+
+def test_missing_lower_bounds_and_the_open_question_stand_in_the_picture() -> None:
+    subtitles = find(bounds_figure(bounds_curves(3, 10)).to_dict(), "subtitle")
+    words = " ".join(line for subtitle in subtitles for line in subtitle)
+    assert "no lower bound" in words
+    assert "open question" in words
+    assert {len(subtitle) for subtitle in subtitles} == {2}  # so that the panels are level
+
+
+def test_ticks_of_ranks_are_the_widths_and_no_others() -> None:
+    """Ticks between 2, 3 and 4, shown as whole numbers, read 2, 3, 3, 4, 4."""
+    certificates = [Certificate.of(measure(Case(2, width))) for width in (2, 3, 4)]
+    chart = ranks_figure(certificates).to_dict()
+    ticks = [x["axis"]["values"] for x in find(chart, "x")]
+    assert ticks
+    assert all(values == [2, 3, 4] for values in ticks)
+    assert not find(chart, "shape")  # one number of heads needs no legend
+    both = ranks_figure([*certificates, Certificate.of(measure(Case(2, 2, 2)))]).to_dict()
+    assert find(both, "shape")
+    assert find(both, "strokeDash")
+
+
+def test_a_spectrum_starts_at_one() -> None:
+    drawn = rows(spectrum_figure([softmax_rank(1, 4, points=20)]).to_dict())
+    assert drawn[0]["value"] == 1.0
+    assert len(drawn) <= 20

@@ -1,0 +1,46 @@
+"""Heads for classes: pooling over real tokens, and the features of a pair."""
+
+import torch
+
+from deepwide.model import Architecture
+from deepwide.model.head import Classifier, pool
+from model.builders import SMALL, seeded
+
+H_BTD = torch.randn(3, 5, 4, generator=seeded(0))
+REAL_BT = torch.tensor([[True] * 5, [True, True, False, False, False], [False, True, False, True, False]])
+
+
+def test_an_encoder_is_pooled_by_the_mean_of_its_real_tokens() -> None:
+    pooled = pool(H_BTD, REAL_BT, causal=False)
+    expected = [H_BTD[0].mean(0), H_BTD[1, :2].mean(0), (H_BTD[2, 1] + H_BTD[2, 3]) / 2]
+    assert torch.allclose(pooled, torch.stack(expected))
+    assert torch.allclose(pool(H_BTD, None, causal=False), H_BTD.mean(1))
+
+
+def test_a_decoder_is_pooled_by_its_last_real_token() -> None:
+    pooled = pool(H_BTD, REAL_BT, causal=True)
+    assert torch.equal(pooled, torch.stack([H_BTD[0, 4], H_BTD[1, 1], H_BTD[2, 3]]))
+    assert torch.equal(pool(H_BTD, None, causal=True), H_BTD[:, 4])
+
+
+def test_the_pooled_vector_does_not_keep_all_positions_in_memory() -> None:
+    for real in (None, REAL_BT):
+        pooled = pool(H_BTD, real, causal=True)
+        assert pooled.untyped_storage().nbytes() == pooled.nbytes
+
+
+def test_a_pair_is_classified_from_both_their_product_and_their_difference() -> None:
+    head = Classifier(Architecture.of(**SMALL, kind="encoder", head="pair", classes=3)).double()
+    assert head.hidden is not None
+    a, b = (torch.randn(2, 16, generator=seeded(seed), dtype=torch.float64) for seed in (1, 2))
+    w = head.hidden.weight.split(16, dim=1)
+    hidden = (a @ w[0].T + b @ w[1].T + (a * b) @ w[2].T + (a - b) @ w[3].T + head.hidden.bias).clamp(min=0)
+    assert torch.allclose(head(a, b), hidden @ head.out.weight.T + head.out.bias)
+    assert head(a, b).shape == (2, 3)
+
+
+def test_one_sequence_is_classified_linearly() -> None:
+    head = Classifier(Architecture.of(**SMALL, kind="encoder", head="class", classes=3))
+    a = torch.randn(2, 16, generator=seeded(1))
+    assert head.hidden is None
+    assert torch.allclose(head(a), a @ head.out.weight.T + head.out.bias)

@@ -1,0 +1,42 @@
+"""The one command that every executor starts, and its environment."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepwide.sweeping import Resources
+from deepwide.sweeping.executors.protocol import worker_command, worker_environment
+
+
+def test_the_command_is_this_python_s_worker_with_what_it_was_given(tmp_path: Path) -> None:
+    resources = Resources(threads=3, device="cpu", lease_seconds=7.5)
+    command = worker_command([tmp_path / "a", tmp_path / "b"], "me:1", resources)
+    assert command[:4] == [sys.executable, "-m", "deepwide", "worker"]
+    assert command[-2:] == [str(tmp_path / "a"), str(tmp_path / "b")]
+    options = dict(zip(command[4:-2:2], command[5:-2:2], strict=True))
+    assert options == {"--owner": "me:1", "--lease": "7.5", "--threads": "3", "--device": "cpu"}
+
+
+def test_libraries_get_as_many_threads_as_the_worker() -> None:
+    environment = worker_environment(Resources(threads=5))
+    assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "5"
+
+
+def test_a_worker_finds_this_deepwide_from_anywhere(tmp_path: Path) -> None:
+    import deepwide
+
+    code = "import deepwide; print(deepwide.__file__)"
+    environment = {"PYTHONPATH": worker_environment(Resources())["PYTHONPATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == deepwide.__file__
+
+
+def test_the_leave_to_use_the_network_reaches_workers_on_other_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPWIDE_NETWORK", "1")
+    assert worker_environment(Resources())["DEEPWIDE_NETWORK"] == "1"
+    monkeypatch.delenv("DEEPWIDE_NETWORK")
+    assert "DEEPWIDE_NETWORK" not in worker_environment(Resources())

@@ -1,0 +1,129 @@
+"""Where cells stand: every state, read from the folder alone."""
+
+import json
+import os
+import time
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from deepwide.answers import to_polars
+from deepwide.run import FINISHED, RunFolder
+from deepwide.sweeping import STATES, Cell, cell_state, cells_of
+from deepwide.sweeping.state import StateReader
+from sweeping.toys import toys
+
+
+@pytest.fixture
+def cell() -> Cell:
+    (only,) = cells_of(toys(grid={}, seeds=[3], run={"steps": 8, "width": 5, "depth": 2}))
+    return only
+
+
+def rewrite_lease(folder: RunFolder, **changes: object) -> None:
+    path = folder.path / "lease.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_cell_is_described_whether_or_not_it_was_begun(memory: Path, cell: Cell) -> None:
+    state = cell_state(cell, memory)
+    assert (state.state, state.step, state.steps, state.seed) == ("waiting", None, 8, 3)
+    assert (state.depth, state.width, state.block_params) == (2, 5, 50)
+    cell.folder(memory)
+    assert cell_state(cell, memory) == state
+
+
+def test_from_running_to_interrupted_to_lost_to_done(memory: Path, cell: Cell) -> None:
+    folder = cell.folder(memory)
+    with folder.lease("me") as writer:
+        writer.append({"step": 2, "loss": 0.5})
+        running = cell_state(cell, memory)
+        assert (running.state, running.step, running.loss, running.owner) == ("running", 2, 0.5, "me")
+        assert running.share_left == 0.75
+    assert cell_state(cell, memory).state == "interrupted"
+    rewrite_lease(folder, ended="", process={})
+    os.utime(folder.path / "lease.json", (time.time() - 3600,) * 2)
+    assert cell_state(cell, memory).state == "lost"
+    rewrite_lease(folder, ended="disk_full")
+    assert cell_state(cell, memory).state == "disk_full"
+    with folder.lease("next") as writer:
+        writer.finish("done", step=8, loss=0.25)
+    done = cell_state(cell, memory)
+    assert (done.state, done.step, done.loss, done.number, done.share_left) == ("done", 8, 0.25, 2, 0.0)
+
+
+@pytest.mark.parametrize("status", ["diverged", "oom"])
+def test_the_reason_a_run_ended_for_is_in_its_state(memory: Path, cell: Cell, status: str) -> None:
+    with cell.folder(memory).lease("me") as writer:
+        writer.finish(status, step=3, why="the loss of step 3 is not a finite number")
+    assert cell_state(cell, memory).error == "the loss of step 3 is not a finite number"
+
+
+def test_a_damaged_folder_is_a_state_with_its_remedy(memory: Path, cell: Cell) -> None:
+    folder = cell.folder(memory)
+    (folder.path / "config.json").write_text("{")
+    state = cell_state(cell, memory)
+    assert state.state == "unreadable"
+    assert "put it back from a copy" in state.error
+    (folder.path / "config.json").unlink()
+    (folder.path / "config.json").mkdir()
+    assert cell_state(cell, memory).state == "unreadable", "a folder in its place is no reason to stop"
+
+
+@pytest.mark.parametrize("fields", [{"step": {}}, {"step": "3"}, {"loss": []}, {"loss": "low"}, {"loss": None}])
+def test_numbers_of_the_wrong_kind_are_left_out(memory: Path, cell: Cell, fields: dict[str, object]) -> None:
+    folder = cell.folder(memory)
+    (folder.path / "result.json").write_text(json.dumps({"status": "done", "step": 8, "loss": 1.0} | fields))
+    state = cell_state(cell, memory)
+    assert state.state == "done"
+    assert None in (state.step, state.loss)
+
+
+def test_a_folder_that_may_only_be_read_still_has_a_state(
+    memory: Path, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise PermissionError(30, "Read-only file system")
+
+    with cell.folder(memory).lease("me"):
+        monkeypatch.setattr("deepwide.run.lease.file_system_time", read_only)
+        assert cell_state(cell, memory).state == "running"
+
+
+def test_a_sweep_is_the_sum_of_its_cells_and_a_table_of_them(memory: Path) -> None:
+    cells = cells_of(toys(run={"steps": 8}))
+    with cells[0].folder(memory).lease("me") as writer:
+        writer.finish("done", step=8, loss=1.0)
+    with cells[1].folder(memory).lease("me") as writer:
+        writer.append({"step": 4})
+        state = StateReader("toys", cells, memory, [10.0] * 8, workers=2).read()
+    assert state.counts == {"waiting": 6, "running": 1, "done": 1}
+    assert set(state.counts) <= set(STATES)
+    assert state.left == 7
+    assert state.expected_seconds == pytest.approx((6 * 10 + 0.5 * 10) / 2)
+    rows = state.rows()
+    assert [row["id"] for row in rows] == [cell.id for cell in cells]
+    assert rows[0]["lr"] == 0.05
+    assert to_polars(rows)["state"].to_list() == ["done", "running"] + ["waiting"] * 6
+    assert state.to_polars().height == 8
+
+
+def test_a_finished_cell_is_not_read_twice_and_a_retried_one_is(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = cells_of(toys(seeds=[0]))
+    for cell in cells[:3]:
+        with cell.folder(memory).lease("me") as writer:
+            writer.finish("failed", error="why")
+    reader = StateReader("toys", cells, memory)
+    reader.read()
+    spy = mock.Mock(side_effect=RunFolder.open)
+    monkeypatch.setattr(RunFolder, "open", spy)
+    assert reader.read().counts == {"waiting": 1, "failed": 3}
+    assert spy.call_count == 0
+    monkeypatch.undo()
+    cells[0].folder(memory).reopen()
+    assert reader.read().counts == {"waiting": 1, "interrupted": 1, "failed": 2}
+
+
+def test_every_status_of_a_result_is_a_state() -> None:
+    assert set(FINISHED) < set(STATES)
