@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from deepwide.training import estimate_run, hardware
 from training.builders import TINY
@@ -13,7 +14,7 @@ def test_sizes_and_flops_are_exact_and_time_follows_the_speed_measured(
     text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = TINY | {"data": str(text), "steps": 10}
-    speeds = iter([1e9, 1e12])
+    speeds = iter([1e9, 1e12])  # of one thread, which is all there is here
     monkeypatch.setattr(hardware, "peak_flops", lambda *_, **__: next(speeds))
     slow, quick = estimate_run(config, device="cpu"), estimate_run(config, device="cpu")
     assert slow.total_params == 2 * (12 * 16**2 + 13 * 16) + 2 * 16 + 256 * 16 + 16 * 16
@@ -41,3 +42,12 @@ def test_examples_of_a_task_repeat_when_there_are_too_few(examples: int | None, 
     task: dict[str, Any] = {"name": "sorting"} | ({"examples": examples} if examples else {})
     notes = estimate_run({"model": {"depth": 1, "width": 16}, "steps": 16, "batch": 4, "task": task}).notes
     assert [note.data["epochs"] for note in notes] == ([epochs] if epochs else [])
+
+
+def test_the_speed_is_measured_on_one_thread_and_the_others_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    monkeypatch.setattr(hardware, "peak_flops", lambda *_, **__: used.append(torch.get_num_threads()) or 1e9)
+    estimate = estimate_run(
+        {"model": {"depth": 1, "width": 16}, "steps": 2, "task": "sorting"}, device="cpu", threads=2
+    )
+    assert (used, torch.get_num_threads(), estimate.peak_flops) == ([1], 2, 2e9)

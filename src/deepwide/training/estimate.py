@@ -53,9 +53,15 @@ def estimate_run(
     if threads:
         torch.set_num_threads(threads)
     shape, counts = run.architecture.shape, run_counts(run)
-    where = find_device(device)
-    # On a busy CPU a large product may not finish undisturbed once; of many small ones, some do.
-    peak = peak_flops(where, run.precision, size=512 if where.type == "cpu" else 1024)
+    where, workers = find_device(device), torch.get_num_threads()
+    if where.type == "cpu":
+        # One thread, for threads that wait for each other on a busy machine measure its load and not its speed; and
+        # small products, of which some finish undisturbed.
+        torch.set_num_threads(1)
+        peak = workers * peak_flops(where, run.precision, size=512)
+        torch.set_num_threads(workers)
+    else:
+        peak = peak_flops(where, run.precision)
     layers = shape.depth + shape.encoder_depth
     repeated = repetition(run)
     return RunEstimate(
