@@ -16,6 +16,7 @@ import deepwide
 SOURCE = Path(deepwide.__file__).parent
 TESTS = Path(__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+ARGUMENT = ("--", "#SBATCH")
 VAGUE = ("made", "found", "said", "kept", "told")
 
 
@@ -64,11 +65,24 @@ def _imports(module: str, node: ast.AST, typing_only: bool = False) -> Iterator[
 
 
 def _import(importer: str, source: str, name: str, typing_only: bool) -> Import:
-    """`from deepwide.shape import params` takes a module if there is one of that name."""
-    if name and f"{source}.{name}".removeprefix("deepwide.") in modules():
+    """`from deepwide.shape import params` takes a module, unless the door offers something of that name."""
+    module = f"{source}.{name}".removeprefix("deepwide.")
+    if name and module in modules() and name not in offered(source.removeprefix("deepwide.")):
         source, name = f"{source}.{name}", ""
     ours = source.removeprefix("deepwide.") if source.startswith("deepwide.") else ""
     return Import(importer, ours, name, typing_only)
+
+
+@cache
+def offered(door: str) -> frozenset[str]:
+    """The names that a room's `__init__` lists, or loads when first used."""
+    body = modules()[door].body if door in modules() else []
+    lists = [node.value for node in body if isinstance(node, ast.Assign) and _names(node) & {"__all__", "_HOME"}]
+    return frozenset(name for value in lists for name in re.findall(r"'(\w+)'", ast.unparse(value)))
+
+
+def _names(node: ast.Assign) -> set[str]:
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
 
 
 def inner_imports() -> list[Import]:
@@ -122,14 +136,9 @@ def circles() -> set[str]:
 
 
 def options() -> set[str]:
-    """Command-line options in string literals outside cli."""
-    library = {module: tree for module, tree in modules().items() if room(module) != "cli"}
-    return {
-        f"{module}: {option}"
-        for module, tree in library.items()
-        for text in strings(tree)
-        for option in OPTION.findall(text)
-    }
+    """Command-line options in texts outside cli; a string that begins with one is for another program."""
+    texts = ((module, text) for module, tree in modules().items() if room(module) != "cli" for text in strings(tree))
+    return {f"{module}: {o}" for module, text in texts for o in OPTION.findall(text) if not text.startswith(ARGUMENT)}
 
 
 def without_a_test() -> set[str]:
@@ -146,6 +155,6 @@ def vague_names() -> dict[str, int]:
 
 if __name__ == "__main__":
     for rule in (past_a_door, circles, options, without_a_test):
-        print(f"{rule.__name__.upper()}: set[str] = {{")
-        print("".join(f'    "{entry}",\n' for entry in sorted(rule())) + "}")
+        entries = "".join(f'    "{entry}",\n' for entry in sorted(rule()))
+        print(f"{rule.__name__.upper()}: set[str] = " + (f"{{\n{entries}}}" if entries else "set()"))
     print(f"VAGUE_NAMES: dict[str, int] = {vague_names()}")

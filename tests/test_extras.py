@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import deepwide
 from deepwide.errors import DeepwideError
 from deepwide.extras import EXTRAS, MissingExtraError, explain, is_installed, needs
 
@@ -71,7 +72,7 @@ def test_a_missing_module_of_ours_is_a_defect_and_stays_one() -> None:
         ("audit gpt2 --plot map.html", "altair", "plot"),
         ("bounds --depth 6 --width 1000", "flint", "rank"),
         ("rank --depth 2 --width 2", "flint", "rank"),
-        ("rank --depth 2 --width 2", "scipy", "rank"),
+        ("rank softmax --depth 1 --width 4 --points 20", "scipy", "rank"),
         ("fit results/fit/depth-width-long.csv", "scipy", "fit"),
         ("train --depth 2 --width 32 --tokens 10k --dry-run", "torch", "train"),
     ],
@@ -89,6 +90,25 @@ def test_the_planner_works_with_the_core_alone(words: str) -> None:
     everything = {module for modules in EXTRAS.values() for module in modules}
     done = cli(words, *everything, "pandas", "transformers")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "blocked", "extra"),
+    [
+        ("deepwide.bounds(6, 1000)", "flint", "rank"),
+        ("deepwide.rank(depth=2, width=2)", "flint", "rank"),
+        ("deepwide.train({'model': {'depth': 1, 'width': 8}, 'tokens': 1000})", "torch", "train"),
+        ("deepwide.sweep('sweeps/first.toml', runs='/nonexistent')", "torch", "train"),
+        ("deepwide.fit('results/fit/depth-width-long.csv')", "scipy", "fit"),
+    ],
+)
+def test_the_library_names_the_extra(program: str, blocked: str, extra: str) -> None:
+    if not hasattr(deepwide, program.partition(".")[2].partition("(")[0]):
+        pytest.skip("not there yet")
+    done = python(f"import deepwide\ntry: {program}\nexcept deepwide.DeepwideError as error: print(error)", blocked)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert f"deepwide[{extra}]" in done.stdout
 
 
 def test_a_public_name_says_what_it_needs() -> None:
