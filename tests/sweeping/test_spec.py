@@ -87,8 +87,8 @@ def test_overrides_reach_the_run_the_grid_and_the_spec(tmp_path: Path) -> None:
 
 
 def test_a_part_given_as_one_value_is_told_what_it_is() -> None:
-    sentence = refused(run={"data": "file", "steps": 3, "model": {"depth": 1, "width": 8}}, grid={})
-    assert "'data' is a table of settings, not 'file': give its settings by name, such as data.source = …." in sentence
+    sentence = refused(run={"optimiser": "adam", "steps": 3, "model": {"depth": 1, "width": 8}}, grid={})
+    assert "'optimiser' is a table of settings, not 'adam': give its settings by name, such as optimiser.lr" in sentence
 
 
 def test_a_spec_may_be_given_as_a_table_a_path_or_itself(tmp_path: Path) -> None:
