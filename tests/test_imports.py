@@ -43,7 +43,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "laws": BOTTOM | {"shape"},
     "catalogue": BOTTOM | {"shape"},
     "planning": PLANNING,
-    "auditing": PLANNING | {"planning"},
     "run": BOTTOM,
     "separation": BOTTOM,
     "model": BOTTOM | {"shape"},
@@ -52,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": TRAINING,
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
-    "figures": PLANNING | TRAINING | {"planning", "auditing", "separation", "training", "sweeping", "fitting"},
+    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}

@@ -44,6 +44,9 @@ def main() -> None:
 
 
 def _run() -> int | None:
+    import gc
+
+    gc.disable()  # imports leave no garbage; `load` enables it for the verbs that work for long
     import typer
 
     from deepwide.cli.app import app, load

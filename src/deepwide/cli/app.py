@@ -135,6 +135,7 @@ def load(verb: str | None) -> None:
     """Register the verb's module, or every module when there is no such verb (help, a typing error)."""
     if HOME.get(verb or "") == "planner":  # these answer at once: no threads for numpy, no garbage to collect
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        gc.disable()
+    else:
+        gc.enable()
     for module in (HOME[verb],) if verb in HOME else dict.fromkeys(HOME.values()):
         import_module(f"deepwide.cli.{module}")
