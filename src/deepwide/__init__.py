@@ -50,7 +50,12 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        try:
+            return getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            from deepwide.extras import explain
+
+            raise explain(error) from None
     raise AttributeError(f"module 'deepwide' has no attribute {name!r}")
 
 

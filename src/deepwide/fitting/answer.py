@@ -20,7 +20,7 @@ from deepwide.fitting.resampling import FEWEST
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.summary import summarise
 from deepwide.fitting.words import note
-from deepwide.laws import DepthLaw, Law, save_law
+from deepwide.laws import DepthLaw, save_law
 
 if TYPE_CHECKING:
     import pandas
