@@ -3,10 +3,11 @@
 import sys
 from pathlib import Path
 
-from benchmarks import fit_surface, planner, separation
+from benchmarks import fit_surface, journeys, planner, separation
 from benchmarks.train import speed
 
 planner.main()
+journeys.main([])
 separation.main([])
 speed.main(["--out", "results/train/speed.json"])
 if Path("../shared/data").is_dir():

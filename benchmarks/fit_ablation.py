@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.answers import Interval
-from deepwide.fitting import Fit, Runs, fit_ridge, fit_transition, read_runs
-from deepwide.fitting.regression import Noise
-from deepwide.fitting.transition import Pair
+from deepwide.fitting import Crossing, Fit, Noise, Runs, fit_ridge, fit_transition, read_runs
 
 FOLDER = Path("results/fit")
 SETS = {
@@ -44,7 +42,7 @@ def ridge(runs: Runs, noise: Noise) -> dict[str, Any]:
         "best depth there": [limits(end) for end in ends],
         "factor 2 costs, %": limits(fit.cost(2)),
         "noise, %": noises(fit),
-        "warnings": list(fit.warnings),
+        "warnings": [str(warning) for warning in fit.warnings],
     }
 
 
@@ -54,12 +52,12 @@ def transition(runs: Runs, noise: Noise) -> dict[str, Any]:
     pairs = tuple(pair for pair in DISTANT if all(sizes.get(depth, 0) >= 3 for depth in pair))
     fit = fit_transition(runs, pairs=pairs, noise=noise)
     return {
-        "crossings": {f"{pair.shallow}/{pair.deep}": crossing(pair) for pair in fit.pairs},
-        "two regimes": fit.verdict()[0],
-        "two regimes, neighbours alone": fit_transition(runs, noise=noise, bootstrap=0).verdict()[0],
+        "crossings": {f"{each.shallow}/{each.deep}": crossing(each) for each in fit.crossings},
+        "two regimes": fit.verdict().outcome,
+        "two regimes, neighbours alone": fit_transition(runs, noise=noise, bootstrap=0).verdict().outcome,
         "line": {name: limits(fit.interval(name, "bootstrap")) for name in fit.names},
         "noise, %": noises(fit),
-        "warnings": list(fit.warnings),
+        "warnings": [str(warning) for warning in fit.warnings],
     }
 
 
@@ -67,8 +65,8 @@ def noises(fit: Fit) -> Any:
     return {d: 100 * s for d, s in fit.noise_by_depth.items()} if fit.noise_by_depth else 100 * fit.noise
 
 
-def crossing(pair: Pair) -> dict[str, Any]:
-    return {"status": pair.status, "size": [pair.size, pair.low, pair.high], "two regimes": pair.verdict}
+def crossing(found: Crossing) -> dict[str, Any]:
+    return {"status": found.status, "size": [found.size, found.low, found.high], "two regimes": found.regimes}
 
 
 def in_order(found: dict[str, Any], first: str, second: str) -> bool:
@@ -103,7 +101,7 @@ def main() -> None:
     made: dict[str, Any] = {}
     for name, tables in SETS.items():
         runs = read_runs([FOLDER / f"{table}.csv" for table in tables])
-        made[name] = {"shapes": len(set(runs.cells)), "runs": len(runs)}
+        made[name] = {"shapes": len(set(runs.groups)), "runs": len(runs)}
         for noise in NOISES:
             made[name][noise] = {"ridge": ridge(runs, noise), "transition": transition(runs, noise)}
     made["stated before the runs"] = stated_tests(made)

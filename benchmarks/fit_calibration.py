@@ -54,7 +54,7 @@ def transition(design: dict[str, Any], number: int, resamples: int) -> dict[str,
     values, laws = [], 0
     for seed in range(number):
         fit = fit_transition(simulate(LAW, seed=seed, **design), bootstrap=resamples, noise=own)
-        for pair in fit.pairs:
+        for pair in fit.crossings:
             truth = 12 * pair.depth * float(LAW.width(pair.depth)[0]) ** 2
             if pair.size is not None:
                 inside = covered(Interval(pair.size, pair.low, pair.high), truth)
@@ -127,10 +127,10 @@ def without_effect(number: int) -> dict[str, Any]:
     slopes = [fit.interval("b") for fit in fits if fit.names]
     return {
         "sweeps": number,
-        "pairs with a crossing": float(np.mean([pair.size is not None for fit in fits for pair in fit.pairs])),
+        "pairs with a crossing": float(np.mean([pair.size is not None for fit in fits for pair in fit.crossings])),
         "laws for plan": sum(fit.law() is not None for fit in fits),
         "slopes whose interval excludes 0": sum(not covered(slope, 0.0) for slope in slopes),
-        "verdicts 'seen'": sum(fit.verdict()[0] == "seen" for fit in fits),
+        "verdicts 'seen'": sum(fit.verdict().outcome == "seen" for fit in fits),
     }
 
 
@@ -144,8 +144,8 @@ def without_crossing(number: int) -> dict[str, Any]:
     return {
         "sweeps": number,
         "laws invented": sum(bool(fit.names) for fit in fits),
-        "crossings called bracketed": sum(pair.status == "bracketed" for fit in fits for pair in fit.pairs),
-        "verdicts 'seen'": sum(fit.verdict()[0] == "seen" for fit in fits),
+        "crossings called bracketed": sum(pair.status == "bracketed" for fit in fits for pair in fit.crossings),
+        "verdicts 'seen'": sum(fit.verdict().outcome == "seen" for fit in fits),
     }
 
 

@@ -56,7 +56,7 @@ def ridge(runs: Runs, **options: Any) -> dict[str, Any]:
     found["minimum, depth / law's"] = limits(fit.minimum)
     found["factor 2 costs, %"] = limits(fit.cost(2))
     found["factor 4 costs, %"] = limits(fit.cost(4))
-    found["warnings"] = list(fit.warnings)
+    found["warnings"] = [str(warning) for warning in fit.warnings]
     return found
 
 

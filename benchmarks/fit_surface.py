@@ -26,8 +26,8 @@ from scipy.optimize import minimize
 
 from deepwide.answers import Interval
 from deepwide.fitting import Runs, read_runs
-from deepwide.fitting.robust import Problem, forward, objective, psi
-from deepwide.fitting.surface import COLUMNS, NAMES, SurfaceFit, fit_surface
+from deepwide.fitting.huber import Problem, forward, objective, psi
+from deepwide.fitting.surface import NAMES, SIZES, SurfaceFit, fit_surface
 from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
 
 POINTS = "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"
@@ -55,7 +55,7 @@ def gemstones(data: Path, name: str, matrices: int = 0) -> Runs:
 
 def problem_of(runs: Runs, terms: str, delta: float = 1e-3) -> tuple[Problem, Any]:
     sizes = {"width": runs.width, "depth": runs.depth, "params": runs.total_params, "tokens": runs.tokens}
-    x = np.log(np.array([sizes[name] for name in COLUMNS[terms]]))
+    x = np.log(np.array([sizes[name] for name in SIZES[terms]]))
     centre = x.mean(axis=1, keepdims=True)
     return Problem(x - centre, np.log(runs.loss), np.asarray(runs.diverged), delta), centre[:, 0]
 
@@ -76,7 +76,7 @@ def about(fit: SurfaceFit) -> dict[str, Any]:
         "bootstrap95": {n: [i.low, i.high] for n, i in fit.intervals("bootstrap").items()},
         "sandwich95": {n: [i.low, i.high] for n, i in fit.intervals().items()},
         "objective": fit.objective, "evaluations": fit.evaluations, "noise": fit.noise,
-        "warnings": fit.warnings, "notes": fit.notes,
+        "warnings": [str(w) for w in fit.warnings], "notes": [str(n) for n in fit.notes],
     }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def gemstones_surface(data: Path) -> dict[str, Any]:
             "evaluations": fit.evaluations,
         }
     runs = gemstones(data, "hot_100b+")
-    by = {unit: fit_surface(runs, terms="shape", delta=1e-4, unit=unit, bootstrap=300) for unit in ("cell", "shape")}
+    by = {unit: fit_surface(runs, terms="shape", delta=1e-4, unit=unit, bootstrap=300) for unit in ("group", "shape")}
     trap = {}
     for matrices, words in enumerate(("total", "minus one embedding matrix", "minus both")):
         fit = fit_surface(
@@ -300,7 +300,7 @@ def calibrate(surfaces: int, resamples: int) -> dict[str, Any]:
             runs, truth = world(random, noises[noise](random))
             fit = fit_surface(runs, terms=terms, bootstrap=resamples, seed=i)
             for name, true in truth.items():
-                pair = [fit.interval(name, how) for how in ("bootstrap", "likelihood")]
+                pair = [fit.interval(name, how) for how in ("bootstrap", "sandwich")]
                 held[name].append([p.low <= true <= p.high for p in pair])
                 column = [row[fit.names.index(name)] for row in fit.resamples]
                 off[name].append((fit[name] - true) / float(np.std(column)))

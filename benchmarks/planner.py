@@ -1,10 +1,12 @@
 """How fast the planner answers, and how well it meets a budget: `python -m benchmarks.planner`.
 
-Seconds depend on the machine and its load; the floor printed beside each (an empty Python, a plain numpy import) was
-timed in the same minute, in turn.
+Seconds depend on the machine and its load: the floors (an empty Python, plain imports of numpy and pydantic, which the
+planner cannot do without) are timed in the same minutes, in turn. CPU seconds depend less on the load.
 """
 
 import json
+import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -15,23 +17,40 @@ import numpy as np
 
 RESULT = Path(__file__).resolve().parent.parent / "results" / "planner" / "bench.json"
 COMMANDS = {
-    "an empty Python": ["-c", "pass"],
+    "python -c pass": ["-c", "pass"],
     "import numpy": ["-c", "import numpy"],
+    "import pydantic": ["-c", "import pydantic"],
     "import deepwide": ["-c", "import deepwide"],
     "deepwide plan 1.3B": ["-m", "deepwide", "plan", "1.3B"],
     "deepwide audit gpt3-175b": ["-m", "deepwide", "audit", "gpt3-175b"],
 }
 
 
-def cold_starts(rounds: int = 9) -> dict[str, dict[str, float]]:
-    """Median and best wall seconds of each command, interleaved."""
-    seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
+def cold_starts(rounds: int = 15) -> dict[str, dict[str, float]]:
+    """Median and least seconds of each command in a new process, wall and CPU, interleaved."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # what deepwide sets for itself, and numpy alone does not
+    wall: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    cpu: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, words in COMMANDS.items():
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
-            seconds[name].append(time.perf_counter() - start)
-    return {n: {"median": round(statistics.median(s), 3), "best": round(min(s), 3)} for n, s in seconds.items()}
+            before, start = _cpu_of_children(), time.perf_counter()
+            subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
+            wall[name].append(time.perf_counter() - start)
+            cpu[name].append(_cpu_of_children() - before)
+    return {
+        name: {
+            "median": round(statistics.median(wall[name]), 3),
+            "best": round(min(wall[name]), 3),
+            "cpu_median": round(statistics.median(cpu[name]), 3),
+            "cpu_best": round(min(cpu[name]), 3),
+        }
+        for name in COMMANDS
+    }
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def many(count: int = 10_000) -> dict[str, dict[str, float]]:

@@ -1,237 +1,274 @@
-"""Every command the documentation shows is run, and prints what the page says.
+"""The documentation tells the truth: its commands, programs, links and numbers are tried (how: benchmarks/pages.py)."""
 
-python tests/test_docs.py      rewrites the pages with what the commands print now (make docs)
-"""
-
-import csv
+import ast
+import doctest
+import importlib.util
+import inspect
 import json
-import os
 import re
-import subprocess
-import sys
+import shlex
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
+from benchmarks.page_tables import ROOT, fit_tables, rank_tables, result, thousands
+from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
-BLOCK = re.compile(r"^```console\n\$ (.+)\n((?:.*\n)*?)^```$", re.MULTILINE)
-TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
-PYTHON = re.compile(r"^```python\n((?:.*\n)*?)^```$", re.MULTILINE)
-ABLATION = json.loads((ROOT / "results/fit/ablation.json").read_text(encoding="utf-8"))
-SHOWN = [(page, *block) for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
+import deepwide
+import remaining
+from deepwide.cli.app import app, load
 
+COMMANDS = [command for page in PAGES for command in commands(page)]
+LANGUAGES = {"console", "sh", "python", "toml", "json", "text"}
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?k?")
 
-def output(command: str) -> str:
-    """What `deepwide …` prints into a pipe, without the spaces that pad tables."""
-    verb, *words = command.split()
-    assert verb == "deepwide", f"only deepwide commands are run, not {command!r}"
-    clean = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "FORCE_COLOR")}
-    done = subprocess.run(
-        [sys.executable, "-m", "deepwide", *words], capture_output=True, text=True, cwd=ROOT, env=clean, check=False
-    )
-    lines = (done.stdout + done.stderr).splitlines()
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@pytest.mark.parametrize(("page", "command", "shown"), SHOWN, ids=[f"{p.name}: {c}" for p, c, _ in SHOWN])
-def test_a_command_in_the_docs_prints_what_the_page_shows(page: Path, command: str, shown: str) -> None:
-    assert output(command) == shown, f"{page.name} is out of date: run `make docs`"
+@pytest.mark.parametrize("command", COMMANDS, ids=[f"{c.page.name}: {c.words}" for c in COMMANDS])
+def test_a_command_in_the_docs_prints_what_the_page_shows(command: Command) -> None:
+    assert run(command.words) == (command.code, command.shown), f"{command.page.name}: run `make docs`"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_in_the_docs_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import deepwide
+@every_page
+def test_every_block_says_what_it_is(page: Path) -> None:
+    languages = {language for language, _ in FENCE.findall(page.read_text(encoding="utf-8"))}
+    assert languages <= LANGUAGES
+    for content in blocks(page, "toml"):
+        tomllib.loads(content)
+    for content in blocks(page, "json"):
+        json.loads(content)
 
+
+@every_page
+def test_commands_that_are_not_run_are_at_least_right(page: Path) -> None:
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            check_shell(shlex.split(line, comments=True))
+
+
+def check_shell(words: list[str]) -> None:
+    """A command whose program, verb, options and files of ours exist."""
+    if "-m" in words and words[words.index("-m") + 1] == "deepwide":  # torchrun -m deepwide train
+        words = ["deepwide", *words[words.index("-m") + 2 :]]
+    match words:
+        case []:
+            return
+        case ["deepwide", *rest]:
+            check_deepwide(rest)
+        case ["make", target, *_]:
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), words
+        case ["python", "-m", module, *_]:
+            assert importlib.util.find_spec(module), words
+        case ["pip", "install", *wanted]:
+            extras = re.findall(r"\[([\w,]+)\]", " ".join(wanted))
+            declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+            assert {name for extra in extras for name in extra.split(",")} <= declared.keys(), words
+        case ["git" | "cd", *_]:
+            return
+        case _:
+            raise AssertionError(f"a page shows a command that nothing checks: {shlex.join(words)}")
+    for word in words:
+        if re.match(r"(sweeps|results|docs|benchmarks)/\S*\.\w+$", word) and "--to" not in words:
+            assert (ROOT / word).exists(), word
+
+
+def check_deepwide(words: list[str]) -> None:
+    """The verb exists and has the options."""
+    load(None)
+    command: Any = typer.main.get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command, words = command.commands[words[0]], words[1:]
+    assert not getattr(command, "commands", None), f"no such verb: {words}"
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    for word in words:
+        if word.startswith("--"):
+            assert word.partition("=")[0] in known | {"--help"}, f"{command.name} has no option {word}"
+
+
+def test_a_wrong_command_on_a_page_would_be_noticed() -> None:
+    for words in (
+        "deepwide paln 1B",
+        "deepwide plan 1B --precisoin x",
+        "make tuor",
+        "deepwide sweep run sweeps/no.toml",
+    ):
+        with pytest.raises(AssertionError):
+            check_shell(words.split())
+
+
+PROGRAMS = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python", "py"), 1)]
+
+
+@pytest.mark.parametrize(("page", "number", "code"), PROGRAMS, ids=[f"{p.name} {n}" for p, n, _ in PROGRAMS])
+def test_python_in_the_docs_runs(
+    page: Path, number: int, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if waiting := [name for name in remaining.NOT_YET if re.search(rf"deepwide\.{name}\b", code)]:
+        pytest.skip(f"there is no deepwide.{waiting[0]} yet")
     monkeypatch.chdir(tmp_path)
     config = deepwide.write_config(deepwide.find_model("llama-3-8b").shape, "llama")
     (tmp_path / "config.json").write_text(json.dumps(config))
-    for code in PYTHON.findall(page.read_text(encoding="utf-8")):
-        exec(compile(code, str(page), "exec"), {})
+    (tmp_path / "results").symlink_to(ROOT / "results")
+    (tmp_path / "sweeps").symlink_to(ROOT / "sweeps")
+    if ">>> " in code:
+        run_session(code, f"{page.name}, block {number}")
+    else:
+        run_program(code, str(page))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_api_page_shows_every_public_name_and_its_arguments() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^`deepwide\.(\w+)\(([^)`]*)\)`$", page, re.MULTILINE))
+    for name, arguments in shown.items():
+        if name not in remaining.NOT_YET:
+            parameters = inspect.signature(getattr(deepwide, name)).parameters.values()
+            names = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in parameters]
+            assert [argument for argument in re.split(r",\s+", arguments) if argument != "*"] == names, name
+    assert {name for name in deepwide.__all__ if not re.search(rf"\b{name}\b", page)} == set()
+
+
+def run_session(code: str, name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(code, {}, name, None, 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=report.append)
+    assert not report, "".join(report)
+
+
+def run_program(code: str, name: str) -> None:
+    """Statement by statement: an expression followed by a literal in a comment must have that value."""
+    names: dict[str, Any] = {}
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        if not isinstance(statement, ast.Expr):
+            exec(compile(ast.Module([statement], []), name, "exec"), names)
+            continue
+        value = eval(compile(ast.Expression(statement.value), name, "eval"), names)
+        comment = lines[(statement.end_lineno or 1) - 1][statement.end_col_offset :].strip().removeprefix("#").strip()
+        try:
+            shown = ast.literal_eval(comment)
+        except (ValueError, SyntaxError):
+            continue  # words, or nothing
+        assert value == shown, f"{name}: {ast.unparse(statement)} is {value!r}"
+
+
+def test_a_wrong_result_in_a_comment_would_be_noticed() -> None:
+    run_program("x = 2\nx + 1  # 3\nx  # a number", "page")
+    with pytest.raises(AssertionError, match="x \\+ 1 is 3"):
+        run_program("x = 2\nx + 1  # 4", "page")
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives a page's headings."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@every_page
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text):
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(linked), f"{page.name} links to {target}#{anchor}"
+
+
+@every_page
+def test_lines_are_wrapped(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    long = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "!["))]
+    assert len(long) <= remaining.LONG_LINES.get(page.name, 0), "\n".join(long)
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    assert [
+        page.name for page in ROOT.glob("docs/*.md") if f"]({page.name})" not in index and page.stem != "index"
+    ] == []
+
+
+# Numbers on the pages are those in results/, in this order; the sentences around them are nobody's business here.
+
+
+def shows(page: str, *numbers: str) -> bool:
+    """Whether a page has these numbers one after another, whatever stands between them; signs are words here."""
+    text = " ".join(FENCE.sub("", (ROOT / page).read_text(encoding="utf-8")).split())
+    there, wanted = NUMBER.findall(text), NUMBER.findall(" ".join(numbers))
+    return any(there[i : i + len(wanted)] == wanted for i in range(len(there)))
+
+
+def test_the_readme_is_short_and_says_what_was_measured() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    measured = result("install.json")
+    extras = [measured["extra_megabytes"][name] for name in ("plot", "rank", "fit", "train", "ray")]
+    assert shows("README.md", *(f"{size:,}" for size in (measured["core_megabytes"], *extras)))
 
 
 def test_the_planner_s_page_quotes_the_measured_misses() -> None:
-    measured = json.loads((ROOT / "results/planner/bench.json").read_text())["plan_many"]
-    page = (ROOT / "docs/planner.md").read_text(encoding="utf-8")
-    for label, kind in (("default (gated)", "gated"), ("plain feed-forward", "plain")):
-        row = f"| {label} | {measured[kind]['mean_miss']:.1%} | {measured[kind]['worst_miss']:.1%} |"
-        assert row in page
-
-
-def losses_table(tokens: str, *names: str) -> str:
-    """A table of losses in docs/fit.md, from what was measured."""
-    cells: dict[tuple[int, int], dict[str, list[float]]] = {}
-    for name in names:
-        with (ROOT / f"results/fit/{name}.csv").open() as file:
-            for row in csv.DictReader(file):
-                rates = cells.setdefault((int(row["size"]), int(row["depth"])), {})
-                rates.setdefault(row["lr"], []).append(float(row["validation_loss"]))
-    depths = sorted({depth for _, depth in cells})
-    heads = [f"{depth} layer{'s' * (depth > 1)}" for depth in depths]
-    rows = [f"| size, {tokens} tokens | {' | '.join(heads)} |", "|---" * (1 + len(depths)) + "|"]
-    for size in sorted({size for size, _ in cells}):
-        shown = []
-        for depth in depths:
-            rates = cells.get((size, depth), {})
-            if not rates:
-                shown.append("–")
-                continue
-            rate, losses = min(rates.items(), key=lambda item: sum(item[1]) / len(item[1]))
-            spread = f" ± {(max(losses) - min(losses)) / 2:.3f}" if len(losses) > 1 else ""
-            shown.append(f"{sum(losses) / len(losses):.3f}{spread}{'*' if rate == '0.003' else ''}")
-        rows.append(f"| {size / 1000:g}k | {' | '.join(shown)} |")
-    return "\n".join(rows) + "\n"
-
-
-def thousands(size: float | None) -> str:
-    return "…" if size is None else f"{size / 1000:.3g}k"
-
-
-def findings_table() -> str:
-    """What the fits of our runs say, from results/fit/ablation.json; each depth has its own noise."""
-    pairs = ("2/4", "1/8", "2/8", "4/8")
-    heads = [
-        "runs",
-        "shapes",
-        "best depth ~ size to the",
-        "a factor 2 costs, %",
-        *(f"{pair} cross at" for pair in pairs),
-    ]
-    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for name, found in ABLATION.items():
-        if "shapes" not in found:
-            continue
-        fit = found["depth"]
-        power, cost = (
-            f"{value:.2f} ({low:.2f} to {high:.2f})"
-            for value, low, high in (fit["ridge"][what] for what in ("exponent", "factor 2 costs, %"))
-        )
-        cells = [name, str(found["shapes"]), power, cost]
-        for pair in pairs:
-            crossing = fit["transition"]["crossings"].get(pair, {"status": "none"})
-            if crossing["status"] == "none":
-                cells.append("–")
-                continue
-            size, least, most = crossing["size"]
-            outside = " (outside)" if crossing["status"] == "extrapolated" else ""
-            cells.append(f"{thousands(size)}{outside}, {thousands(least)} to {thousands(most)}")
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
-
-
-def stated_table() -> str:
-    """What was stated before the new shapes were trained, and whether it held."""
-    held = {True: "held", False: "did not hold"}
-    rows = [f"| {test} | {held[outcome]} |" for test, outcome in ABLATION["stated before the runs"].items()]
-    return "\n".join(["| stated before the new shapes were trained | outcome |", "|---|---|", *rows]) + "\n"
-
-
-def calibration_table() -> str:
-    """The table of coverage in docs/fit.md, from what was measured."""
-    heads = ("design", "crossings", "a, b by likelihood", "a, b by bootstrap", "bias of a, b in their spread")
-    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for design, found in json.loads((ROOT / "results/fit/calibration.json").read_text()).items():
-        if isinstance(found, dict) and "with a law" in found:
-            c, bias = found["coverage"], found["bias in units of the spread"]
-            crossings = [value for name, value in c.items() if name.startswith("crossing")]
-            by = [f"{c[f'a, {how}']:.1%}, {c[f'b, {how}']:.1%}" for how in ("likelihood", "bootstrap")]
-            rows.append(
-                f"| {design} | {min(crossings):.0%}–{max(crossings):.0%} | {' | '.join(by)} | "
-                f"{bias['a']:+.2f}, {bias['b']:+.2f} |"
-            )
-    assert len(rows) == 2 + 7
-    return "\n".join(rows) + "\n"
-
-
-def fit_tables() -> list[str]:
-    """Losses at both lengths of training, what fits make of them, and how sure such fits are."""
-    return [
-        losses_table("2M", "depth-width-cpu", "depth-width-between"),
-        losses_table("8M", "depth-width-long"),
-        findings_table(),
-        stated_table(),
-        calibration_table(),
-    ]
+    measured = result("planner/bench.json")["plan_many"]
+    for kind in ("gated", "plain"):
+        misses = [f"{100 * measured[kind][which]:.1f}" for which in ("mean_miss", "worst_miss")]
+        assert shows("docs/planner.md", *misses), misses
 
 
 def test_the_page_on_fits_shows_what_was_measured() -> None:
     page = (ROOT / "docs/fit.md").read_text(encoding="utf-8")
     for table in fit_tables():
         assert table in page, "docs/fit.md is out of date: run `make docs`"
-    speed = json.loads((ROOT / "results/fit/surface_speed.json").read_text())
+    speed = result("fit/surface_speed.json")
     seconds = speed["ours"]["seconds_with_1000_resamples"]
-    assert f"{min(seconds):.1f} to {max(seconds):.1f} s" in page
-    assert f"{speed['ours']['evaluations']} passes" in page
-    assert f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f} thousand" in page
+    assert shows("docs/fit.md", f"{min(seconds):.1f}", f"{max(seconds):.1f}")
+    assert shows("docs/fit.md", str(speed["ours"]["evaluations"]))
+    assert shows("docs/fit.md", f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f}")
 
 
-def test_the_page_on_fits_quotes_the_ablation_and_the_calibration() -> None:
-    """The numbers and verdicts of its sentences, as the fits have them."""
-    page = " ".join((ROOT / "docs/fit.md").read_text(encoding="utf-8").split())
+def quoted_of_the_ablation() -> Iterator[tuple[str, ...]]:
+    """The estimates with their limits that docs/fit.md discusses."""
+    ablation = result("fit/ablation.json")
     short, long, reviews = (
-        ABLATION[name]["depth"] for name in ("2M tokens, all", "8M tokens", "film reviews, 2M tokens")
+        ablation[name]["depth"] for name in ("2M tokens, all", "8M tokens", "film reviews, 2M tokens")
     )
+    for fit in (short, long, reviews):
+        yield tuple(f"{value:.2f}" for value in fit["ridge"]["exponent"])
+    for best in long["ridge"]["best depth there"]:
+        yield tuple(f"{value:.1f}" for value in best)
+    for fit, pairs in ((short, ("2/4", "2/8", "1/8")), (long, ("2/8",)), (reviews, ("1/8", "2/8"))):
+        for pair in pairs:
+            yield tuple(thousands(value) for value in fit["transition"]["crossings"][pair]["size"])
+    yield tuple(f"{value:.2f}" for value in short["transition"]["line"]["b"])
+    noise = short["transition"]["noise, %"]
+    yield (f"{noise['1']:.1f}",)
+    yield f"{noise['8']:.1f}", f"{noise['4']:.1f}"
 
-    def power(fit: dict[str, Any]) -> str:
-        return "{:.2f} ({:.2f} to {:.2f})".format(*fit["ridge"]["exponent"])
 
-    def crossing(fit: dict[str, Any], pair: str) -> str:
-        size, low, high = fit["transition"]["crossings"][pair]["size"]
-        return f"{thousands(size)} ({thousands(low)} to {thousands(high)})"
-
-    best = ["{:.1f} ({:.1f} to {:.1f})".format(*each) for each in long["ridge"]["best depth there"]]
-    sizes = [thousands(size) for size in long["ridge"]["sizes"]]
-    b, noise = short["transition"]["line"]["b"], short["transition"]["noise, %"]
-    quoted = (
-        f"the power {power(short)} at 2M tokens, {power(long)} at 8M",
-        f"it is {best[0]} layers at {sizes[0]} and {best[1]} at {sizes[1]}",
-        f"four layers overtake two at {crossing(short, '2/4')}, eight overtake two at {crossing(short, '2/8')}",
-        f"eight overtake two at {crossing(long, '2/8')}",
-        f"1/8 at {crossing(short, '1/8')} and 2/4",
-        f"whose middle is 5.7, at {crossing(short, '4/8')}, with no upper limit",
-        f"has b = {b[0]:.2f} ({b[1]:.2f} to {b[2]:.2f} by bootstrap)",
-        f"{noise['1']:.1f}% of loss for one layer and {noise['8']:.1f} to {noise['4']:.1f}% for two to eight",
-        f"1/8 cross at {crossing(reviews, '1/8')} and 2/8 at {crossing(reviews, '2/8')}",
-        f"like the size to the power {power(reviews)}, as on the standard library",
-    )
-    for words in quoted:
-        assert words in page
-    regimes = [fit["transition"]["crossings"][pair]["two regimes"] for fit, pair in ((short, "1/8"), (short, "2/8"))]
-    regimes += [
-        ABLATION["8M tokens"][noise]["transition"]["crossings"]["2/8"]["two regimes"] for noise in ("same", "depth")
-    ]
-    assert set(regimes) == {"seen"}
-    assert list(ABLATION["stated before the runs"].values()).count(True) == 1, "one held and three did not"
-    found = json.loads((ROOT / "results/fit/calibration.json").read_text())
+def quoted_of_the_calibration() -> Iterator[tuple[str, ...]]:
+    calibration = result("fit/calibration.json")
     one, own = (
-        found["4 depths, 9 sizes, 1 seed, noise 4, 1, 0.5, 0.5% by depth"],
-        found["the same, each depth's own noise"],
+        calibration["4 depths, 9 sizes, 1 seed, noise 4, 1, 0.5, 0.5% by depth"],
+        calibration["the same, each depth's own noise"],
     )
-    shown = [
-        {pair: each["crossings shown"][f"crossing {pair}"] for pair in ("1/2", "2/4", "4/8")} for each in (one, own)
-    ]
-    for words in (
-        f"2/4 is shown in {shown[0]['2/4']:.0%} of the sweeps, 4/8 in {shown[0]['4/8']:.0%}",
-        f"covers that of 1/2 in {one['coverage']['crossing 1/2']:.0%}",
-        f"2/4 is shown in {shown[1]['2/4']:.0%} and 4/8 in {shown[1]['4/8']:.0%}",
-        f"covered in {own['coverage']['crossing 1/2']:.0%} of those",
-        f"{100 * found['depth makes no difference']['pairs with a crossing']:.1f}% of the pairs got a crossing",
-    ):
-        assert words in page
-    plans = found["laws for plan"]["coverage"].values()
-    assert f"covers {100 * min(plans):.1f} to {100 * max(plans):.0f}%" in page
+    for design in (one, own):
+        for pair in ("2/4", "4/8"):
+            yield (f"{100 * design['crossings shown'][f'crossing {pair}']:.0f}",)
+        yield (f"{100 * design['coverage']['crossing 1/2']:.0f}",)
+    yield (f"{100 * calibration['depth makes no difference']['pairs with a crossing']:.1f}",)
+    plans = calibration["laws for plan"]["coverage"].values()
+    yield f"{100 * min(plans):.1f}", f"{100 * max(plans):.0f}"
+
+
+@pytest.mark.parametrize("numbers", [*quoted_of_the_ablation(), *quoted_of_the_calibration()], ids=" ".join)
+def test_the_page_on_fits_quotes_the_ablation_and_the_calibration(numbers: tuple[str, ...]) -> None:
+    assert shows("docs/fit.md", *numbers)
 
 
 def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
-    page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
-    measured = json.loads((ROOT / "results/train/speed.json").read_text())["rows"]
+    measured = result("train/speed.json")["rows"]
     assert [(row["depth"], row["width"]) for row in measured] == [(2, 64), (4, 128), (6, 256), (8, 512)]
     for row in measured:
         times = [
@@ -239,43 +276,15 @@ def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
             for peer in ("transformers (as shipped: gelu_new)", "transformers (gelu)", "litgpt")
         ]
         speed, share = row["tokens_per_second"]["deepwide"], row["share_of_peak"]["deepwide"]
-        cells = [f"{row['depth']}, {row['width']}", f"{speed:,.0f}", f"{share:.0%}", *times]
-        assert f"| {' | '.join(cells)} |" in page
-    memory = json.loads((ROOT / "results/train/speed_memory.json").read_text())["rows"]
-    gain = [f"{row['ratio_of_deepwide']['deepwide (memory given back)']:.2f}" for row in memory]
-    assert f"a factor {gain[0]}, {gain[1]} and {gain[2]}" in page
-
-
-def measured_tables() -> list[str]:
-    """The tables that benchmarks/separation writes, for docs/rank.md."""
-    written = [(ROOT / "results/separation" / name).read_text(encoding="utf-8") for name in ("ranks.md", "bench.md")]
-    return [table for text in written for table in TABLE.findall(text)]
-
-
-def with_tables(page: str, tables: list[str]) -> str:
-    """The page with each table in the place of the one that has its header."""
-    new = {table.splitlines()[0]: table for table in tables}
-    return TABLE.sub(lambda match: new.get(match[0].splitlines()[0], match[0]), page)
+        shape = (str(row["depth"]), str(row["width"]))
+        assert shows("docs/training.md", *shape, f"{speed:,.0f}", f"{100 * share:.0f}", *times)
+    memory = result("train/speed_memory.json")["rows"]
+    gains = [f"{row['ratio_of_deepwide']['deepwide (memory given back)']:.2f}" for row in memory]
+    assert shows("docs/training.md", *gains)
 
 
 def test_the_page_on_ranks_shows_the_tables_that_were_measured() -> None:
     page = (ROOT / "docs/rank.md").read_text(encoding="utf-8")
-    tables = measured_tables()
+    tables = rank_tables()
     assert len(tables) == 4
     assert all(table in page for table in tables), "docs/rank.md is out of date: run `make docs`"
-
-
-def refresh() -> None:
-    """Put into each page what its commands print now, and the tables that were measured."""
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        new = BLOCK.sub(lambda match: f"```console\n$ {match[1]}\n{output(match[1])}```", text)
-        tables = {"rank.md": measured_tables, "fit.md": fit_tables}.get(page.name)
-        new = with_tables(new, tables()) if tables else new
-        if new != text:
-            page.write_text(new, encoding="utf-8")
-            print(f"rewrote {page.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    refresh()

@@ -86,7 +86,7 @@ def test_decimal_and_binary_units_of_memory_differ(text: str, count: int) -> Non
     assert parse_bytes(text) == count
 
 
-@pytest.mark.parametrize("text", ["24G", "24GBit", "-1GB", "0", "1e30GB", "much"])
+@pytest.mark.parametrize("text", ["24X", "24GBit", "-1GB", "0", "1e30GB", "much"])
 def test_what_is_no_memory_gets_a_sentence(text: str) -> None:
     with pytest.raises(DeepwideError, match="is not a memory size: "):
         parse_bytes(text)
@@ -125,3 +125,10 @@ def test_bytes_are_never_shown_with_an_exponent(count: float) -> None:
     assert parse_bytes(f"{number}{unit}" if unit != "EB" else f"{float(number) * 1000}PB") == pytest.approx(
         count, rel=0.0051, abs=0.51
     )
+
+
+def test_units_may_leave_out_what_is_plain() -> None:
+    """Newcomer's review, S9: 24G of memory, a vocabulary of 128k, a context of 8Ki."""
+    assert parse_bytes("24G") == parse_bytes("24GB") == 24 * 10**9
+    assert parse_bytes("80Gi") == parse_bytes("80GiB") == 80 * 2**30
+    assert (parse_count("128k"), parse_count("8Ki"), parse_count("1Mi")) == (128_000, 8192, 2**20)

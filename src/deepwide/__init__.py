@@ -9,21 +9,30 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Audit": "deepwide.planning",
     "Bounds": "deepwide.separation",
     "Certificate": "deepwide.separation",
+    "Count": "deepwide.planning",
     "DeepwideError": "deepwide.errors",
+    "Fit": "deepwide.fitting",
+    "Interval": "deepwide.answers",
     "Law": "deepwide.laws",
+    "Note": "deepwide.answers",
     "Plan": "deepwide.planning",
+    "PlanTable": "deepwide.planning",
     "RunConfig": "deepwide.training",
+    "Runs": "deepwide.fitting",
     "Shape": "deepwide.shape",
     "SweepState": "deepwide.sweeping",
     "Task": "deepwide.tasks",
     "TrainedRun": "deepwide.training",
-    "Verdict": "deepwide.auditing",
-    "audit": "deepwide.auditing",
+    "Verdict": "deepwide.answers",
+    "audit": "deepwide.planning",
     "bounds": "deepwide.separation",
+    "count": "deepwide.planning",
     "find_law": "deepwide.laws",
     "find_model": "deepwide.catalogue",
+    "fit": "deepwide.fitting",
     "flops": "deepwide.shape",
     "inference_memory": "deepwide.shape",
     "plan": "deepwide.planning",
@@ -41,7 +50,12 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        try:
+            return getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            from deepwide.extras import explain
+
+            raise explain(error) from None
     raise AttributeError(f"module 'deepwide' has no attribute {name!r}")
 
 

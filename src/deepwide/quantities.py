@@ -5,32 +5,34 @@ from decimal import Context, Decimal
 
 from deepwide.errors import DeepwideError
 
-_POWERS = {"": 0, "k": 3, "m": 6, "b": 9, "g": 9, "t": 12, "q": 15}
+_COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "q": 10**15, "ki": 2**10, "mi": 2**20}
 _NUMBER = re.compile(r"\s*(\d+(?:[_,]\d{3})*(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?\s*([a-z]*)\s*", re.IGNORECASE)
 _EXACT = Context(prec=200)  # the default, 28 digits, would round a long integer
-_BYTES = {f"{p}{i}b": (1024 if i else 1000) ** n for n, p in enumerate(" kmgtp") for i in ("", "i") if n}
+_BYTES = {
+    f"{p}{i}{b}": (1024 if i else 1000) ** n for n, p in enumerate(" kmgtp") for i in ("", "i") for b in ("", "b") if n
+}
 
 
 def parse_count(text: str | int | float, what: str = "a size") -> int:
-    """A count of parameters, tokens or FLOPs: 1.3B, 350M, 1e12, 7_000_000.
+    """A count of parameters, tokens or FLOPs: 1.3B, 350M, 128k (a thousand), 8Ki (1024), 1e12, 7_000_000.
 
-    >>> parse_count("1.3B"), parse_count("1e12"), parse_count("350m")
-    (1300000000, 1000000000000, 350000000)
+    >>> parse_count("1.3B"), parse_count("1e12"), parse_count("350m"), parse_count("8k"), parse_count("8Ki")
+    (1300000000, 1000000000000, 350000000, 8000, 8192)
     """
     value, unit = _split(text, what)
-    if unit not in _POWERS:
+    if unit not in _COUNTS:
         raise DeepwideError(f"{text!r} is not {what}: '{unit}' is no unit; write 350M, 1.3B, 2T or 1e12.")
-    count = _whole(value, 10 ** _POWERS[unit])
+    count = _whole(value, _COUNTS[unit])
     if not 1 <= count <= 10**40:
         raise DeepwideError(f"{text!r} is not {what}: it must be between 1 and 1e40.")
     return count
 
 
 def parse_bytes(text: str | int | float) -> int:
-    """A memory size: 24GB (powers of 1000), 80GiB (powers of 1024), or plain bytes.
+    """A memory size: 24GB or 24G (powers of 1000), 80GiB or 80Gi (powers of 1024), or plain bytes.
 
-    >>> parse_bytes("24GB"), parse_bytes("1GiB")
-    (24000000000, 1073741824)
+    >>> parse_bytes("24GB"), parse_bytes("24G"), parse_bytes("1GiB")
+    (24000000000, 24000000000, 1073741824)
     """
     value, unit = _split(text, "a memory size")
     if unit in ("", "b"):

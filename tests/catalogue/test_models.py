@@ -62,8 +62,19 @@ def test_names_are_unique_even_without_case_and_punctuation() -> None:
 @given(st.sampled_from(sorted(MODELS)), st.sampled_from(["", " ", "_", "--"]), st.sampled_from([str.upper, str.title]))
 def test_a_name_is_found_in_sloppy_spelling(name: str, between: str, case: Any) -> None:
     sloppy = case(name).replace("-", between)
-    for spelling in (name, sloppy, f"  {sloppy} ", f"some-org/{sloppy}"):
+    for spelling in (name, sloppy, f"  {sloppy} ", f"{MODELS[name].org}/{sloppy}"):
         assert find_model(spelling).name == name
+    with pytest.raises(DeepwideError, match=f"{re.escape(name)} is by {MODELS[name].org}"):
+        find_model(f"some-org/{sloppy}")
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["meta-llama/Llama-3.2-1B", "facebook/opt-125m", "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-V3", "tiiuae/falcon-40b",
+     "mistralai/Mixtral-8x7B", "google/gemma-2-9b", "allenai/OLMo-7B", "openai-community/gpt2"],
+)  # fmt: skip
+def test_the_hubs_name_of_a_model_is_found(spelling: str) -> None:
+    assert find_model(spelling).org
 
 
 @pytest.mark.parametrize(

@@ -42,15 +42,16 @@ def test_the_loop_closes_from_a_table_to_a_plan(table: str, tmp_path: Path) -> N
 def test_json_is_one_document_with_both_kinds_of_interval(table: str) -> None:
     made = json.loads(call("fit", table, "--bootstrap", "50", "--json").stdout)
     assert made["kind"] == "transition"
-    for how in ("likelihood", "bootstrap"):
-        low, high = made["intervals"][how]["b"]
+    for by in ("likelihood", "bootstrap"):
+        low, high = made["intervals"][by]["b"]
         assert low < made["values"][made["names"].index("b")] < high
     assert made["law"]["kind"] == "transition"
-    assert [(pair["shallow"], pair["deep"]) for pair in made["pairs"]] == [(1, 2), (2, 4), (4, 8)]
-    assert made["verdict"] == "seen"
+    assert [(pair["shallow"], pair["deep"]) for pair in made["crossings"]] == [(1, 2), (2, 4), (4, 8)]
+    assert made["verdict"]["outcome"] == "seen"
     assert list(made["n_transition"]) == ["1", "2", "4", "8"]
     assert all(low < value < high for value, low, high in made["n_transition"].values())
-    assert made["resamples"] > 0
+    assert made["resample_count"] > 0
+    assert "resamples" not in made
 
 
 def test_a_ridge_about_a_law_of_ones_own(table: str, tmp_path: Path) -> None:
@@ -67,13 +68,14 @@ def test_rows_are_chosen_by_limits(table: str) -> None:
         call("fit", table, "--bootstrap", "0", "--where", "depth<8", "--where", "depth>1", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
-    assert "14 rows with depth of 8 or more: left out as asked" in made["notes"]
-    assert "14 rows with depth of 1 or less: left out as asked" in made["notes"]
+    texts = [note["text"] for note in made["notes"]]
+    assert "14 rows with depth of 8 or more: left out as asked" in texts
+    assert "14 rows with depth of 1 or less: left out as asked" in texts
     made = json.loads(
         call("fit", table, "--bootstrap", "0", "--where", "depth<=4", "--where", "depth>=2", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
-    assert "14 rows with depth above 4: left out as asked" in made["notes"]
+    assert "14 rows with depth above 4: left out as asked" in [note["text"] for note in made["notes"]]
 
 
 def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:
@@ -105,7 +107,7 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--kind", "trnsition"], "did you mean 'transition'"),
+        (["--kind", "trnsition"], "not one of 'transition', 'ridge', 'surface'"),
         (["--column", "loss"], "not name=value"),
         (["--column", "los=val_loss"], "did you mean 'loss'"),
         (["--column", "loss=vall_loss"], "did you mean 'val_loss'"),
@@ -118,24 +120,24 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--where", "depth=2", "--where", "depth=4"], "was given twice"),
         (["--slope", "-1"], "between 0 and 5"),
         (["--picture", "map"], "give --plot FILE too"),
-        (["--kind", "surface"], "--column"),
-        (["--unit", "run"], "cell or shape"),
-        (["--count", "all"], "block or total"),
-        (["--count", "total"], "--column total_params="),
+        (["--kind", "surface"], "(column tokens=YOUR_COLUMN)"),
+        (["--unit", "run"], "not one of 'group', 'shape'"),
+        (["--count", "all"], "not one of 'block', 'total'"),
+        (["--count", "total"], "column total_params="),
         (["--pair", "2"], "--pair 2,8"),
         (["--pair", "2,3"], "no curve was fitted for depth 3"),
-        (["--plot", "x.pdf"], "must end in"),
-        (["--picture", "curve"], "did you mean 'curves'"),
-        (["--kind", "ridge", "--picture", "curves"], "transition fit"),
+        (["--plot", "x.gif"], "must end in"),
+        (["--picture", "curve"], "not one of 'curves'"),
+        (["--kind", "ridge", "--picture", "curves", "--plot", "x.svg"], "transition fit"),
         (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
         (["--embedding-rows", "100"], "total_params"),
-        (["--drift"], "--drift belongs to --kind ridge; this is a transition fit"),
-        (["--kind", "surface", "--noise", "depth"], "--noise belongs to --kind transition and ridge"),
-        (["--delta", "0.01"], "--delta belongs to --kind surface"),
+        (["--drift"], "'drift' belongs to a ridge fit; this is a transition fit"),
+        (["--kind", "surface", "--noise", "depth"], "'noise' belongs to a transition or ridge fit"),
+        (["--delta", "0.01"], "'delta' belongs to a surface fit"),
         (["--kind", "surface", "--delta", "0"], "delta must be above 0"),
-        (["--noise", "loud"], "same or depth, not 'loud'"),
-        (["--terms", "shape"], "--terms belongs to --kind surface"),
-        (["--kind", "ridge", "--slope", "0.1"], "--slope belongs to --kind transition"),
+        (["--noise", "loud"], "not one of 'same', 'depth'"),
+        (["--terms", "shape"], "'terms' belongs to a surface fit"),
+        (["--kind", "ridge", "--slope", "0.1"], "'slope' belongs to a transition fit"),
     ],
 )
 def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: str) -> None:
@@ -154,3 +156,32 @@ def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_wr
     assert "no law to save" in made.stderr
     assert "Two regimes" in made.stdout
     assert not law.exists()
+
+
+def test_a_surface_in_tokens_gives_a_law_that_plan_can_load(tmp_path: Path) -> None:
+    path, law = tmp_path / "points.csv", tmp_path / "compute.json"
+    random = np.random.default_rng(0)
+    places = [(N, D) for N in np.geomspace(3e7, 3e9, 6) for D in np.geomspace(1e9, 1e11, 6)]
+    losses = [(1.8 + 400 / N**0.34 + 1500 / D**0.36) * np.exp(random.normal(0, 0.003)) for N, D in places]
+    lines = [f"{N},{D},{loss}" for (N, D), loss in zip(places, losses, strict=True)]
+    path.write_text("\n".join(["N,D,loss", *lines]) + "\n")
+    made = call("fit", str(path), "--kind", "surface", "--bootstrap", "0", "--law", str(law))
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines()[-1].endswith(f"--flops --compute {law}")
+    planned = json.loads(call("plan", "1e20", "--flops", "--compute", str(law), "--json").stdout)
+    assert planned["shape"]["depth"] > 1
+    assert "fitted on" in json.dumps(planned)
+
+
+def test_a_warning_names_the_option_that_answers_it(table: str) -> None:
+    made = call("fit", table, "--kind", "ridge", "--bootstrap", "0")
+    assert made.returncode == 0, made.stderr
+    assert "allow a drift" in made.stdout
+    assert "[--drift]" in made.stdout
+
+
+def test_a_ridge_is_drawn_as_a_map_by_default(table: str, tmp_path: Path) -> None:
+    out = tmp_path / "ridge.json"
+    made = call("fit", table, "--kind", "ridge", "--base", "power", "--bootstrap", "0", "--plot", str(out))
+    assert made.returncode == 0, made.stderr
+    assert "The fitted law on the map" in out.read_text()

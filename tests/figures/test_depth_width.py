@@ -2,24 +2,37 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepwide.auditing import audit
 from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError
 from deepwide.figures import save_chart
-from deepwide.figures.depth_width import Point, depth_width_map
-from deepwide.laws import TransitionLaw, transition_law
+from deepwide.figures.depth_width import Point, audit_map, depth_width_map, plan_map
+from deepwide.laws import Bowl, TransitionLaw, measured_optimum, transition_law
+from deepwide.planning import audit, plan
 from deepwide.shape import Shape
 
 
 def points(*names: str) -> list[Point]:
-    verdicts = [audit(find_model(name).shape, name=name) for name in names]
-    return [Point.of(v.name, v.shape, v.verdict, v.sentence) for v in verdicts]
+    audits = [audit(find_model(name).shape, name=name) for name in names]
+    return [Point.of(a.name, a.shape, a.verdict.outcome, a.sentence) for a in audits]
+
+
+def rows(chart: Any) -> list[dict[str, Any]]:
+    """Everything that is drawn."""
+    return [row for values in json.loads(chart.to_json())["datasets"].values() for row in values]
+
+
+def bands(law: TransitionLaw) -> list[list[dict[str, float]]]:
+    """The outlines of the bands, the widest first."""
+    spec = json.loads(depth_width_map(points("gpt3-175b"), law).to_json())
+    layers = [layer for layer in spec["layer"] if "fill" in layer["mark"]]
+    return [spec["datasets"][layer["data"]["name"]] for layer in layers]
 
 
 def test_every_model_and_every_law_is_in_the_picture(tmp_path: Path) -> None:
@@ -38,18 +51,18 @@ def test_the_law_s_curve_in_the_chart_is_the_law() -> None:
 
 
 def test_a_law_without_errors_has_no_band() -> None:
-    def bands(law: TransitionLaw) -> int:
-        spec = json.loads(depth_width_map(points("gpt2"), law).to_json())
-        return sum("fill" in layer["mark"] for layer in spec["layer"])
-
-    assert bands(transition_law()) == 1
-    assert bands(TransitionLaw(name="mine", a=5, b=0.05)) == 0
+    own = Bowl(curvature=0.02, error=0.001, x_range=(-1, 1))
+    assert len(bands(transition_law())) == 2  # from the law's coefficients, and from the loss data
+    assert len(bands(TransitionLaw(name="mine", a=5, b=0.05))) == 1
+    assert len(bands(TransitionLaw(name="mine", a=5, b=0.05, bowl=own))) == 0
 
 
 def test_the_band_s_outline_is_the_laws_limits_at_equal_size() -> None:
-    spec = json.loads(depth_width_map(points("gpt3-175b")).to_json())
-    (layer,) = [layer for layer in spec["layer"] if "fill" in layer["mark"]]
-    outline = spec["datasets"][layer["data"]["name"]] if "name" in layer["data"] else layer["data"]["values"]
+    wide, outline = bands(transition_law())
+    for row in wide[:: len(wide) // 20]:
+        optimum = measured_optimum(12 * row["depth"] * row["width"] ** 2)
+        if row["depth"] > 1:
+            assert min(abs((limit or 0) / row["depth"] - 1) for limit in (optimum.low, optimum.high)) < 1e-6
     assert len(outline) > 100
     for row in outline:
         if row["depth"] > 1:
@@ -65,8 +78,8 @@ def test_any_shapes_can_be_drawn(shapes: list[tuple[int, int]]) -> None:
 
 
 def test_a_format_nobody_can_draw_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.html"):
-        save_chart(None, tmp_path / "map.pdf")
+    with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.pdf, \.html"):
+        save_chart(None, tmp_path / "map.gif")
 
 
 def test_a_point_lies_on_the_side_of_the_curve_where_its_verdict_puts_it() -> None:
@@ -76,3 +89,36 @@ def test_a_point_lies_on_the_side_of_the_curve_where_its_verdict_puts_it() -> No
         (row,) = [row for rows in spec["datasets"].values() for row in rows if row.get("name") == name]
         on_the_law = float(transition_law().width(row["depth"])[0])
         assert (row["width"] < on_the_law) == (audit(find_model(name).shape).depth_over_law.value > 1), name
+
+
+def test_a_fitted_law_with_a_published_name_is_drawn_beside_it() -> None:
+    """Code review, B1: the published curve was drawn in its place."""
+    mine = TransitionLaw(name="levine", a=4.5, b=0.08)
+    curves = [row for row in rows(depth_width_map(points("gpt2"), mine)) if "law" in row]
+    for label, law in (("levine", mine), ("levine (published)", transition_law())):
+        drawn = [row for row in curves if row["law"] == label]
+        assert drawn
+        for row in drawn:
+            assert float(law.width(row["depth"])[0]) == pytest.approx(row["width"], rel=1e-6)
+
+
+def test_a_plan_s_map_has_the_plan_its_neighbours_its_size_and_public_models() -> None:
+    best = plan("1.3B")
+    chart = plan_map(best)
+    kinds = [row["kind"] for row in rows(chart) if "kind" in row]
+    assert (kinds.count("plan"), kinds.count("other depths"), kinds.count("public")) == (1, 4, 3)
+    matrices = best.params.block / (best.shape.depth * best.shape.width**2)
+    spec = json.loads(chart.to_json())
+    (line,) = [layer for layer in spec["layer"] if layer["mark"].get("strokeDash") == [4, 3]]
+    for row in spec["datasets"][line["data"]["name"]]:
+        assert matrices * row["depth"] * row["width"] ** 2 == pytest.approx(best.law_params)
+    assert "equivalent width" in json.dumps(spec)
+
+
+def test_an_audit_s_map_has_the_shape_of_the_same_size_at_the_law_s_depth() -> None:
+    result = audit("llama-3-8b")
+    assert result.instead is not None
+    (instead,) = [row for row in rows(audit_map([result])) if row.get("kind") == "the same size at the law's depth"]
+    assert (instead["depth"], instead["blocks"]) == (result.instead.depth, "6.96B")
+    several = rows(audit_map([result, audit("gpt2")]))
+    assert sorted(row["name"] for row in several if "kind" in row) == ["gpt2", "llama-3-8b"]

@@ -1,11 +1,15 @@
 """Least squares with paired seeds and losses that are only known from below."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting.regression import regress, seed_columns, solve
+from deepwide.fitting.regression import censored_least_squares, regress, seed_columns
 
 N = 24
 DRAW = np.random.default_rng(0)
@@ -36,7 +40,7 @@ def test_repeating_every_run_under_another_seed_changes_no_error() -> None:
     assert twice.dof == once.dof
 
 
-def test_what_a_seed_shares_across_cells_is_not_noise() -> None:
+def test_what_a_seed_shares_across_groups_is_not_noise() -> None:
     seeds = np.repeat([0, 1], N)
     y = np.tile(X @ [1.0, 0.5], 2) + 0.3 * seeds
     design = np.column_stack([np.tile(X, (2, 1)), seed_columns(seeds)])
@@ -75,7 +79,7 @@ def test_censoring_finds_the_maximum_of_tobits_likelihood() -> None:
         return -float(np.sum(np.where(censored, stats.norm.logsf(z), stats.norm.logpdf(z))))
 
     best = optimize.minimize(loss, [0.0, 0.0], method="BFGS", options={"gtol": 1e-9}).x
-    np.testing.assert_allclose(solve(X, y, censored, sigma), best, atol=1e-6)
+    np.testing.assert_allclose(censored_least_squares(X, y, censored, sigma), best, atol=1e-6)
 
 
 def test_resamples_spread_as_the_likelihood_says() -> None:
@@ -84,7 +88,7 @@ def test_resamples_spread_as_the_likelihood_says() -> None:
     np.testing.assert_allclose(spread, np.sqrt(np.diag(made.covariance)), rtol=0.3)
 
 
-def test_resamples_keep_the_runs_of_a_cell_together() -> None:
+def test_resamples_keep_the_runs_of_a_group_together() -> None:
     y = np.repeat(line()[::2], 2)
     made = regress(X, y, np.arange(N) // 2, NOBODY)
     apart = regress(X, y, np.arange(N), NOBODY)
@@ -97,7 +101,7 @@ def test_resampling_is_the_same_for_the_same_seed() -> None:
     assert not np.array_equal(made.resample(5, 7), made.resample(5, 8))
 
 
-def test_leverage_sums_to_the_parameters_and_is_one_for_a_cell_alone() -> None:
+def test_leverage_sums_to_the_parameters_and_is_one_for_a_group_alone() -> None:
     design = np.column_stack([X, np.arange(N) == 3])
     made = regress(design, line(), np.arange(N), NOBODY)
     assert made.leverage.sum() == pytest.approx(3)
@@ -105,7 +109,7 @@ def test_leverage_sums_to_the_parameters_and_is_one_for_a_cell_alone() -> None:
 
 
 def test_a_design_that_determines_nothing_gets_a_sentence() -> None:
-    with pytest.raises(DeepwideError, match="3 parameters, of which they tell apart 2"):
+    with pytest.raises(DeepwideError, match="of its 3 parameters they tell apart 2"):
         regress(np.column_stack([X, X[:, 1]]), line(), np.arange(N), NOBODY)
 
 
@@ -121,7 +125,7 @@ def uneven(seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_groups_of_their_own_noise_are_two_regressions() -> None:
     design, y, groups = uneven()
     both = np.tile(NOBODY, 2)
-    made = regress(design, y, np.arange(2 * N), both, groups=groups, own_noise=True)
+    made = regress(design, y, np.arange(2 * N), both, strata=groups, own_noise=True)
     for i in range(2):
         mine = groups == i
         alone = regress(X, y[mine], np.arange(N), NOBODY)
@@ -137,7 +141,7 @@ def test_a_parameter_in_common_is_weighted_by_each_groups_noise() -> None:
     """One mean of two groups: the textbook's weights 1/σ², with each σ found from its own group."""
     _, _, groups = uneven()
     y = np.random.default_rng(6).normal(0, np.where(groups, 0.01, 0.1))
-    made = regress(np.ones((2 * N, 1)), y, np.arange(2 * N), np.tile(NOBODY, 2), groups=groups, own_noise=True)
+    made = regress(np.ones((2 * N, 1)), y, np.arange(2 * N), np.tile(NOBODY, 2), strata=groups, own_noise=True)
     weights = 1 / made.noises[groups] ** 2
     assert made.theta[0] == pytest.approx(np.average(y, weights=weights), abs=1e-9)
     assert made.covariance[0, 0] == pytest.approx(1 / weights.sum(), rel=1e-3)
@@ -148,14 +152,88 @@ def test_a_parameter_in_common_is_weighted_by_each_groups_noise() -> None:
 
 def test_unequal_noise_is_noticed_as_bartlett_says() -> None:
     design, y, groups = uneven()
-    made = regress(design, y, np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
+    made = regress(design, y, np.arange(2 * N), np.tile(NOBODY, 2), strata=groups)
     assert made.unequal < 1e-10
-    draw = np.random.default_rng(2).normal(size=(2, N)) * [[1.0], [1.3]]
-    means = np.kron(np.eye(2), np.ones((N, 1)))
-    made = regress(np.asarray(means, dtype=float), draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups)
+    draw = np.random.default_rng(2).normal(size=(2, N)) * np.array([[1.0], [1.3]])
+    means: np.ndarray = np.kron(np.eye(2), np.ones((N, 1)))
+    made = regress(means, draw.ravel(), np.arange(2 * N), np.tile(NOBODY, 2), strata=groups)
     assert made.unequal == pytest.approx(stats.bartlett(*draw).pvalue)
     assert regress(X, line(), np.arange(N), NOBODY).unequal == 1.0
     rounding = regress(
-        design, design @ np.ones(4) + 1e-11 * (y - 1), np.arange(2 * N), np.tile(NOBODY, 2), groups=groups
+        design, design @ np.ones(4) + 1e-11 * (y - 1), np.arange(2 * N), np.tile(NOBODY, 2), strata=groups
     )
     assert rounding.unequal == 1.0
+
+
+REFERENCES = json.loads((Path(__file__).parent / "references/references.json").read_text())
+
+
+def reference(name: str) -> dict[str, np.ndarray]:
+    return {key: np.array(value) for key, value in REFERENCES[name].items()}
+
+
+def test_statsmodels_ols_gives_the_same_estimate_errors_and_leverage() -> None:
+    book = reference("ols")
+    made = regress(book["X"], book["y"], np.arange(len(book["y"])), np.zeros(len(book["y"]), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-9)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-9)
+    np.testing.assert_allclose(made.leverage, book["leverage"], rtol=1e-9)
+    assert (made.dof, made.noise) == pytest.approx((float(book["dof"]), float(book["noise"])))
+
+
+def test_leaving_a_run_out_gives_statsmodels_estimate_without_it() -> None:
+    book = reference("ols")
+    for row, expected in zip((0, 9), book["without rows 0 and 9"], strict=True):
+        others = np.arange(len(book["y"])) != row
+        made = regress(
+            book["X"][others], book["y"][others], np.arange(others.sum()), np.zeros(others.sum(), dtype=bool)
+        )
+        np.testing.assert_allclose(made.theta, expected, rtol=1e-8)
+
+
+def test_wild_resamples_spread_as_statsmodels_hc2_errors() -> None:
+    book = reference("ols")
+    made = regress(book["X"], book["y"], np.arange(len(book["y"])), np.zeros(len(book["y"]), dtype=bool))
+    spread = made.resample(20_000, seed=0).std(axis=0)
+    np.testing.assert_allclose(spread, np.sqrt(np.diag(book["HC2"])), rtol=0.03)
+
+
+def test_two_seeds_of_each_group_are_statsmodels_regression_on_means() -> None:
+    book = reference("group means")
+    groups = book["groups"].astype(int)
+    made = regress(book["X"], book["y"], groups, np.zeros(len(groups), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-8)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-8, atol=1e-15)
+    np.testing.assert_allclose(made.leverage[::2], book["leverage of a group"], rtol=1e-9)
+    assert made.dof == book["dof"]
+
+
+def test_resamples_of_whole_groups_spread_as_statsmodels_cluster_errors() -> None:
+    """With residuals scaled by their leverage, the wild bootstrap's spread is a little above the plain cluster's."""
+    book = reference("group means")
+    groups = book["groups"].astype(int)
+    made = regress(book["X"], book["y"], groups, np.zeros(len(groups), dtype=bool))
+    scaled = made.resample(20_000, seed=0).std(axis=0)
+    plain = np.sqrt(np.diag(book["cluster"]))
+    assert (scaled > plain).all()
+    unscaled = (
+        replace(made, y=made.fitted + made.residuals * np.sqrt(1 - made.leverage)).resample(20_000, 0).std(axis=0)
+    )
+    np.testing.assert_allclose(unscaled, plain, rtol=0.03)
+
+
+def test_weights_give_statsmodels_weighted_least_squares() -> None:
+    book = reference("weighted")
+    root = np.sqrt(book["weights"])
+    rows = np.arange(len(root))
+    made = regress(book["X"] * root[:, None], book["y"] * root, rows, np.zeros(len(root), dtype=bool))
+    np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-8)
+    np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-8)
+
+
+def test_a_bound_far_beyond_an_exact_fit_is_no_overflow() -> None:
+    """Two runs on a line to the last digit, and a third that exceeds it by very much more than their spread."""
+    design = np.column_stack([np.ones(3), np.arange(3.0)])
+    with np.errstate(over="raise", invalid="raise"):
+        theta = censored_least_squares(design, np.array([0.0, 1.0, 1e3]), np.array([False, False, True]), 1e-9)
+    assert design[2] @ theta == pytest.approx(1e3, rel=0.4)

@@ -2,25 +2,32 @@
 
 import json
 import math
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Runs, fit_ridge, load_fit, read_runs, simulate
-from deepwide.fitting.fit import t95
+from deepwide.fitting import (
+    Runs,
+    fit_ridge,
+    load_fit,
+    read_runs,
+    simulate,
+)
+from deepwide.fitting.numbers import t95
 from deepwide.laws import RidgeLaw, TransitionLaw, load_law, save_law, transition_law
 from deepwide.planning import plan
+from fitting.builders import LAW, codes, noted, sweep
 
-LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
-SIZES = list(np.geomspace(1e4, 4e6, 7))
+SMALL = list(np.geomspace(1e4, 4e6, 7))
 
 
-def sweep(law: TransitionLaw = LAW, **changes: object) -> Runs:
-    settings: dict[str, object] = {"depths": (1, 2, 4, 8), "sizes": SIZES, "noise": 0.001} | changes
-    return simulate(law, **settings)  # type: ignore[arg-type]
+def small_sweep(law: TransitionLaw = LAW, **changes: object) -> Runs:
+    return sweep(law, **({"sizes": SMALL, "noise": 0.001} | changes))
 
 
 def bowl(shift: float, drift: float = 0.0, curvature: float = 0.01) -> Runs:
@@ -75,7 +82,9 @@ def test_without_a_base_the_best_depth_is_a_power_of_the_size(tmp_path: Path) ->
         found = law.depth(at).at()
         assert found.value == pytest.approx(3 * (at / 1e5) ** 0.3, rel=0.05)
         assert found.low < found.value < found.high  # type: ignore[operator]
-    assert fit.predict(4, 1e5) == pytest.approx(np.exp(1 - 0.05 * np.log(1e5) + 0.03 * np.log(4 / 3) ** 2), rel=1e-3)
+    assert fit.predict(4, 1e5).value == pytest.approx(
+        np.exp(1 - 0.05 * np.log(1e5) + 0.03 * np.log(4 / 3) ** 2), rel=1e-3
+    )
     assert load_law(save_law(law, tmp_path / "law.json")) == law
     assert load_fit(fit.save(tmp_path / "fit.json")) == fit
 
@@ -90,7 +99,7 @@ def test_a_depth_that_outgrows_the_size_gives_no_law() -> None:
 
 
 def test_the_interval_of_the_law_holds_the_truth() -> None:
-    fit = fit_ridge(sweep(), base=LAW, bootstrap=200)
+    fit = fit_ridge(small_sweep(), base=LAW, bootstrap=200)
     assert fit.minimum is not None
     assert fit.minimum.low is not None
     assert fit.minimum.high is not None
@@ -102,7 +111,7 @@ def test_the_interval_of_the_law_holds_the_truth() -> None:
 
 
 def test_the_minimums_limits_are_where_a_flat_bowl_is_just_refused() -> None:
-    fit = fit_ridge(sweep(noise=0.004), bootstrap=0)
+    fit = fit_ridge(small_sweep(noise=0.004), bootstrap=0)
     i, j = fit.names.index("b1"), fit.names.index("b2")
     C = fit.covariance
     assert fit.minimum is not None
@@ -114,15 +123,10 @@ def test_the_minimums_limits_are_where_a_flat_bowl_is_just_refused() -> None:
 
 
 def test_no_bowl_gives_no_law() -> None:
-    fit = fit_ridge(sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=20)
+    fit = fit_ridge(small_sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=20)
     assert fit.minimum is None
     assert fit.law() is None
     assert "No bowl" in fit.summary()
-
-
-def test_a_minimum_outside_the_depths_trained_warns() -> None:
-    fit = fit_ridge(sweep(TransitionLaw(name="deep", a=1.0, b=0.25)), bootstrap=0)
-    assert fit.minimum is None or any("outside the depths" in warning for warning in fit.warnings)
 
 
 def test_lengths_get_terms_of_their_own() -> None:
@@ -148,26 +152,26 @@ def test_two_lengths_tell_no_bend() -> None:
     fit = fit_ridge(both, bootstrap=0)
     assert "tokens2" not in fit.names
     assert fit["tokens"] == pytest.approx(math.log(0.9) / math.log(4))
-    assert fit.predict(12, 1e8, tokens=4e9) == pytest.approx(0.9 * fit.predict(12, 1e8, tokens=1e9))
+    assert fit.predict(12, 1e8, tokens=4e9).value == pytest.approx(0.9 * fit.predict(12, 1e8, tokens=1e9).value)
 
 
 def test_a_fit_predicts_what_it_was_fitted_on() -> None:
     runs = bowl(0.1)
     fit = fit_ridge(runs, bootstrap=0)
     for row in (0, 7, 19):
-        assert fit.predict(runs.depth[row], runs.block_params[row]) == pytest.approx(runs.loss[row])
+        assert fit.predict(runs.depth[row], runs.block_params[row]).value == pytest.approx(runs.loss[row])
 
 
 def test_a_fit_goes_through_json_unchanged(tmp_path: Path) -> None:
-    fit = fit_ridge(sweep(), bootstrap=30)
+    fit = fit_ridge(small_sweep(), bootstrap=30)
     assert load_fit(fit.save(tmp_path / "fit.json")) == fit
 
 
 def test_only_a_transition_law_can_be_the_base() -> None:
     with pytest.raises(DeepwideError, match="'nanochat' is none"):
-        fit_ridge(sweep(), base="nanochat")
+        fit_ridge(small_sweep(), base="nanochat")
     with pytest.raises(DeepwideError, match="above 0"):
-        fit_ridge(sweep(), bootstrap=0).cost(-1)
+        fit_ridge(small_sweep(), bootstrap=0).cost(-1)
 
 
 def test_gemstones_ridge_is_where_the_other_derivation_puts_it(shared_data: Path) -> None:
@@ -194,9 +198,9 @@ def test_gemstones_ridge_is_where_the_other_derivation_puts_it(shared_data: Path
 
 def test_a_drift_that_was_left_out_is_warned_of_and_carried_in_the_laws_error() -> None:
     """A new user's table: the best depth grows otherwise than the base law says, and plain defaults were sure of it."""
-    plain, asked = (fit_ridge(sweep(), drift=drift, bootstrap=0) for drift in (False, True))
-    assert any("use --drift" in warning for warning in plain.warnings)
-    assert not any("use --drift" in warning for warning in asked.warnings)
+    plain, asked = (fit_ridge(small_sweep(), drift=drift, bootstrap=0) for drift in (False, True))
+    assert noted("drift-left-out", plain.warnings)["unit"] == "times the law's depth"
+    assert "drift-left-out" not in codes(asked.warnings)
     law = plain.law()
     assert law is not None
     for size in (3e4, 1e7):
@@ -220,16 +224,16 @@ def test_a_bowl_that_is_steeper_on_one_side_is_warned_of(skew: float) -> None:
 
 
 def test_what_the_fit_warned_of_reaches_the_plan() -> None:
-    law = fit_ridge(sweep(), bootstrap=0).law()
+    law = fit_ridge(small_sweep(), bootstrap=0).law()
     assert law is not None
-    assert any("use --drift" in note for note in plan("1M", law=law).notes)
+    assert any("allow a drift" in str(note) for note in plan("1M", law=law).notes)
 
 
 def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
     noise = {1: 0.05, 2: 0.002, 4: 0.002, 8: 0.002}
     runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=list(np.geomspace(1e4, 4e6, 8)), noise=noise, seeds=1)
     same, own = (fit_ridge(runs, base=LAW, bootstrap=0, noise=noise) for noise in ("same", "depth"))
-    assert any("--noise depth" in warning for warning in same.warnings)
+    assert "noise-unequal" in codes(same.warnings)
     assert own.standard_errors["b2"] < 0.5 * same.standard_errors["b2"]
     assert own.interval("b2").low <= 0.02 <= own.interval("b2").high  # type: ignore[operator]
     assert own.noise_by_depth is not None
@@ -240,7 +244,7 @@ def test_noisy_depths_count_less_when_they_have_their_own_noise() -> None:
 @pytest.mark.parametrize("embeddings", [False, True])
 @pytest.mark.parametrize("base", ["power", LAW])
 def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, base: object) -> None:
-    runs = sweep(noise=0.004)
+    runs = small_sweep(noise=0.004)
     whole = runs.block_params + 256 * runs.width
     runs = Runs.of(
         depth=runs.depth,
@@ -252,7 +256,7 @@ def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, b
     )
     fit = fit_ridge(runs, base=base, counting=counting, embeddings=embeddings, bootstrap=0)  # type: ignore[arg-type]
     for row, block, total in zip(fit.residuals, runs.block_params, runs.total_params, strict=True):
-        assert fit.predict(row.depth or 0, block, total=total) == pytest.approx(row.fitted, rel=1e-9)
+        assert fit.predict(row.depth or 0, block, total=total).value == pytest.approx(row.fitted, rel=1e-9)
     if counting == "total" or embeddings:
         with pytest.raises(DeepwideError, match="total number of parameters"):
             fit.predict(2, 1e5)
@@ -260,8 +264,8 @@ def test_a_fit_predicts_its_own_fitted_values(counting: str, embeddings: bool, b
 
 def test_a_best_depth_that_is_no_power_is_warned_of_and_its_law_still_holds_the_truth() -> None:
     """The best depth by a transition law is no power of the size over so many sizes."""
-    fit = fit_ridge(sweep(noise=0.004), base="power", bootstrap=0)
-    assert any("not quite a power of the size" in warning for warning in fit.warnings)
+    fit = fit_ridge(small_sweep(noise=0.004), base="power", bootstrap=0)
+    assert "bend-left-out" in codes(fit.warnings)
     law = fit.law()
     assert law is not None
     for size in (3e4, 3e5, 3e6):
@@ -269,31 +273,51 @@ def test_a_best_depth_that_is_no_power_is_warned_of_and_its_law_still_holds_the_
         assert found.low < truth < found.high  # type: ignore[operator]
 
 
-def test_a_bowl_that_one_cell_hides_is_said() -> None:
-    runs = sweep(noise=0.001, seeds=1)
-    loss = runs.loss.copy()
-    loss[6] *= 0.3
-    hidden = Runs.of(depth=runs.depth, width=runs.width, block_params=runs.block_params, loss=loss)
-    fit = fit_ridge(hidden, base=LAW, bootstrap=0)
-    assert fit.minimum is None
-    assert any("without the cell of depth" in each and "would be a bowl" in each for each in fit.warnings)
-
-
 def test_as_many_parameters_as_shapes_show_nothing() -> None:
-    runs = sweep(seeds=1)
+    runs = small_sweep(seeds=1)
     fit = fit_ridge(runs.select(np.array([0, 5, 9, 14, 20, 27])), base="power", bootstrap=0)
     assert fit.dof == 0
     assert "can be shown" in fit.headline()[0]
     assert " 0  " not in fit.summary()
 
 
-def test_checkpoints_taken_for_runs_are_warned_of() -> None:
-    runs = sweep(seeds=1)
-    lengths = np.tile([1e6, 2e6, 4e6, 8e6], len(runs.loss))
-    each = [np.repeat(column, 4) for column in (runs.depth, runs.width, runs.block_params, runs.loss)]
-    curve = Runs.of(
-        depth=each[0], width=each[1], block_params=each[2], loss=each[3] * (lengths / 1e6) ** -0.1, tokens=lengths
-    )
-    assert any("checkpoints of one run" in warning for warning in fit_ridge(curve, base=LAW, bootstrap=0).warnings)
-    two = curve.select(curve.tokens < 3e6)
-    assert not any("checkpoints" in warning for warning in fit_ridge(two, base=LAW, bootstrap=0).warnings)
+def test_a_prediction_has_the_interval_of_the_regression_line() -> None:
+    """Against the textbook's formula, from the design matrix written a second time."""
+    runs = small_sweep(noise=0.004, seeds=1)
+    fit = fit_ridge(runs, base="power", bootstrap=0)
+    s, x = np.log(runs.block_params / fit.centre), np.log(runs.depth)
+    X = np.column_stack([np.ones_like(s), s, s**2, x, x**2, s * x])
+    y = np.log(runs.loss)
+    theta = np.linalg.lstsq(X, y)[0]
+    variance = np.sum((y - X @ theta) ** 2) / (len(y) - 6)
+    at = X[5]
+    error = stats.t.ppf(0.975, len(y) - 6) * math.sqrt(variance * at @ np.linalg.inv(X.T @ X) @ at)
+    found = fit.predict(float(runs.depth[5]), float(runs.block_params[5]))
+    assert found.value == pytest.approx(math.exp(at @ theta))
+    assert (found.low, found.high) == pytest.approx((math.exp(at @ theta - error), math.exp(at @ theta + error)))
+    assert found.notes == ()
+
+
+def test_a_prediction_outside_the_runs_says_so() -> None:
+    fit = fit_ridge(small_sweep(), bootstrap=0)
+    assert codes(fit.predict(4, 1e12).notes) == ["outside-size"]
+    assert codes(fit.predict(400, 1e5).notes) == ["outside-depth"]
+    near, far = fit.predict(4, 1e6), fit.predict(4, 1e12)
+    assert math.log(far.high / far.low) > 5 * math.log(near.high / near.low)  # type: ignore[operator]
+
+
+def test_the_verdict_is_by_the_curvature() -> None:
+    bowl_seen = fit_ridge(small_sweep(), base=LAW, bootstrap=0).verdict()
+    assert bowl_seen.outcome == "seen"
+    assert bowl_seen.measured is not None
+    assert bowl_seen.measured.value == pytest.approx(0.02, rel=0.3)
+    flat = fit_ridge(small_sweep(curvature=0.0, noise=0.01), base=LAW, bootstrap=0).verdict()
+    assert flat.outcome == "undecided"
+    hill = fit_ridge(bowl(0.0, curvature=-0.01), bootstrap=0).verdict()
+    assert hill.outcome == "not seen"
+
+
+def test_fractional_depths_get_a_sentence() -> None:
+    runs = small_sweep()
+    with pytest.raises(DeepwideError, match="whole numbers of layers"):
+        fit_ridge(replace(runs, depth=runs.depth + 0.5), bootstrap=0)

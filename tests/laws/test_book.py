@@ -1,6 +1,7 @@
 """Laws by name, laws from files, and every way a file can be no law."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.laws import Law, TransitionLaw, depth_law, find_law, load_law, published_laws, save_law, transition_law
+from deepwide.laws import (
+    DepthLaw,
+    Law,
+    RidgeLaw,
+    TransitionLaw,
+    depth_law,
+    find_law,
+    load_law,
+    published_laws,
+    rival_laws,
+    save_law,
+    transition_law,
+)
+from deepwide.laws.book import any_law
+from deepwide.planning import audit, plan
 
 GOOD: dict[str, Any] = {"kind": "transition", "name": "mine", "a": 5.0, "b": 0.05}
 
@@ -41,7 +56,7 @@ def test_recalled_numbers_are_labelled() -> None:
 
 @pytest.mark.parametrize("law", published_laws().values(), ids=lambda law: law.name)
 def test_a_saved_law_loads_as_itself(law: Law, tmp_path: Path) -> None:
-    if law.names_a_depth:
+    if isinstance(law, DepthLaw):
         law.depth(1e9)  # what a law has computed is no part of it
     path = save_law(law, tmp_path / "deep" / "law.json")
     back = load_law(path)
@@ -92,28 +107,30 @@ def test_a_name_that_is_neither_law_nor_file_gets_a_sentence(name: str) -> None:
     assert len(str(error.value)) < 400
 
 
-def test_a_law_that_names_no_depth_cannot_plan() -> None:
+def test_a_law_that_predicts_no_depth_cannot_plan() -> None:
     for name in ("kaplan", "tay", "wies"):
-        with pytest.raises(DeepwideError, match=rf"'{name}' names no depth .*use one of levine, gemstones, nanochat"):
+        with pytest.raises(
+            DeepwideError, match=rf"'{name}' predicts no depth .*use one of levine, gemstones, nanochat"
+        ):
             depth_law(name)
 
 
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
-        (b"", "is not JSON: "),
-        (b"{", "is not JSON: "),
-        (b"\x80\x81", "is not JSON: "),
-        (b"[" * 100_000, "is not JSON: "),
-        (b"1" * 5000, "is not JSON: "),
-        (b"[]", "is not a deepwide law: it must be an object with"),
-        (b"null", "is not a deepwide law: "),
-        (b"NaN", "is not a deepwide law: "),
-        (b"{}", "is not a deepwide law: "),
-        (b'{"format": "deepwide-law-2"}', "is not a deepwide law: "),
-        (b'{"format": ["deepwide-law-1"]}', "is not a deepwide law: "),
+        (b"", "is not JSON "),
+        (b"{", "is not JSON "),
+        (b"\x80\x81", "is not JSON "),
+        (b"[" * 100_000, "is nested too deep"),
+        (b"1" * 5000, "is not JSON "),
+        (b"[]", "is not a law: it must be an object with"),
+        (b"null", "is not a law: it must be an object with"),
+        (b"NaN", "is not a law: it must be an object with"),
+        (b"{}", "is not a law: it must be an object with"),
+        (b'{"format": "deepwide-law-2"}', "is not a law: it must be an object with"),
+        (b'{"format": ["deepwide-law-1"]}', "is not a law: it must be an object with"),
         (b'{"format": "deepwide-law-1"}', "is not a law deepwide can read: law: "),
-        (b" " * (2**20 + 1), "is too large for a law"),
+        (b" " * (2**20 + 1), "is not a law: it is larger than 1 MiB"),
     ],
     ids=lambda value: value[:30] if isinstance(value, bytes) else "",
 )
@@ -181,6 +198,50 @@ def test_a_file_that_may_not_be_read_gets_a_sentence(tmp_path: Path, monkeypatch
         load_law(written(tmp_path, GOOD))
 
 
+def test_our_own_file_passes_the_validation_that_it_is_spared() -> None:
+    text = files("deepwide.laws").joinpath("published.json").read_text(encoding="utf-8")
+    assert [any_law().validate_python(law) for law in json.loads(text)] == list(published_laws().values())
+
+
+def test_a_fitted_law_with_a_published_name_replaces_no_published_one() -> None:
+    mine = TransitionLaw(name="levine", a=4.5, b=0.08)
+    assert rival_laws(mine) == (mine, *published_laws().values())
+    assert rival_laws(find_law("nanochat"))[0].name == "nanochat"
+    assert len(rival_laws(find_law("nanochat"))) == len(published_laws())
+
+
+IMPOSSIBLE: list[dict[str, Any]] = [
+    {"kind": "aspect", "ratio": 1e300},
+    {"kind": "aspect", "ratio": 1e-308},
+    {"kind": "power", "exponent": 0.5, "anchor_params": 1e300, "anchor_depth": 32},
+    {"kind": "power", "exponent": 0.5, "anchor_params": 1e9, "anchor_depth": 1e-300},
+    {"kind": "power", "exponent": 0.5, "anchor_params": 1e-300, "anchor_depth": 1e300},
+    {"kind": "ridge", "base_a": None, "base_b": None, "shift": 19.0, "drift": 0.99, "centre_params": 1e-300},
+    GOOD | {"bowl": {"curvature": 1e18, "error": 0.1, "x_range": [-1, 1]}},
+    GOOD | {"bowl": {"curvature": 0.1, "error": 0.1, "x_range": [-1, 1e300]}},
+]
+
+
+@pytest.mark.parametrize("law", IMPOSSIBLE, ids=str)
+def test_a_law_of_impossible_depths_gets_a_sentence_in_plan_and_audit(tmp_path: Path, law: dict[str, Any]) -> None:
+    """Reliability review, D15: these were tracebacks."""
+    path = str(written(tmp_path, {"name": "wild"} | law))
+    for ask in (lambda: plan("1.3B", law=path), lambda: audit("gpt2", law=path)):
+        with pytest.raises(DeepwideError) as error:
+            ask()
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 400
+        assert str(error.value).endswith((".", "?"))
+
+
+def test_a_fitted_law_need_only_make_sense_near_the_sizes_it_was_fitted_on() -> None:
+    steep = {"base_a": None, "base_b": None, "shift": 1.0, "drift": 0.8, "centre_params": 1e5}
+    near = RidgeLaw(name="steep", fitted_block_params=(1e4, 1e6), **steep)
+    assert depth_law(near) is near
+    with pytest.raises(DeepwideError, match=r"the law 'steep' gives .* layers at"):
+        depth_law(RidgeLaw(name="steep", **steep))
+
+
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -197,5 +258,7 @@ def test_a_spoilt_law_is_a_law_or_a_sentence(tmp_path: Path, name: str, changes:
         loaded = load_law(written(tmp_path, law))
     except DeepwideError as complaint:
         assert len(str(complaint)) < 600  # noqa: PT017 - either outcome is right
+        assert "\n" not in str(complaint)  # noqa: PT017
+        assert str(complaint).endswith((".", "?"))  # noqa: PT017
     else:
         assert isinstance(loaded, Law)

@@ -1,6 +1,8 @@
 """Compute-optimal size and tokens, against a numerical minimum of the loss itself."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from deepwide.errors import DeepwideError
-from deepwide.laws import COMPUTE_LAWS, compute_law
+from deepwide.laws import COMPUTE_LAWS, ComputeLaw, compute_law, save_compute_law
 
 FLOPS = st.floats(12, 30).map(lambda power: 10**power)
 NAMES = st.sampled_from(sorted(COMPUTE_LAWS))
@@ -64,3 +66,25 @@ def test_the_rounded_numbers_as_printed_do_not() -> None:
 def test_an_unknown_compute_law_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(DeepwideError, match=r"no compute law 'epock': did you mean 'epoch'\?$"):
         compute_law("epock")
+
+
+def test_a_saved_compute_law_is_found_by_its_path(tmp_path: Path) -> None:
+    law = ComputeLaw("mine", 1.8, 400.0, 1500.0, 0.34, 0.36)
+    path = save_compute_law(law, tmp_path / "law.json")
+    assert compute_law(path) == compute_law(str(path)) == law
+
+
+FIELDS = {"E": 1, "A": 1, "B": 1, "alpha": 1, "beta": 1}
+WRONG = [0, -1, math.inf, True, "a", None, math.nan]
+NO_LAWS: list[object] = [{"E": 1}, [], None, *(FIELDS | {"alpha": alpha} for alpha in WRONG)]
+NO_FILES = ["", "[]", "{}", *(json.dumps({"format": "deepwide-compute-law-1", "law": law}) for law in NO_LAWS)]
+
+
+@pytest.mark.parametrize("text", NO_FILES)
+def test_a_file_that_is_no_compute_law_gets_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "law.json").write_text(text)
+    with pytest.raises(DeepwideError, match="is not a compute law") as caught:
+        compute_law(tmp_path / "law.json")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DeepwideError, match="There is no file"):
+        compute_law(tmp_path / "other.json")

@@ -132,7 +132,7 @@ def test_beyond_the_runs_it_says_so() -> None:
         assert "times the law's depth only" in str(outside_the_data(law_depth(N) * math.exp(low * 1.01), N))
         assert "times the law's depth only" in str(outside_the_data(law_depth(N) * math.exp(high * 1.01), N))
     for N in (small - 1, large + 1, 1e12):
-        assert outside_the_data(law_depth(N), N) == "measured from 23M to 1.8B block parameters only"
+        assert str(outside_the_data(law_depth(N), N)) == "measured from 23M to 1.8B block parameters only"
 
 
 @given(st.floats(1, 300), st.floats(1, 300))

@@ -8,11 +8,22 @@ from deepwide.errors import DeepwideError
 
 
 def main() -> None:
-    """Run `deepwide`; exit 0 when fine, 2 on bad input, 130 when interrupted."""
+    """Run `deepwide`; exit 0 when fine, 1 when a cell of a sweep failed, 2 on bad input, 130 when interrupted."""
+    from deepwide.cli.app import write_what_can_be_encoded
+
+    write_what_can_be_encoded()
     try:
         code = _run()
+        sys.stdout.flush()
     except DeepwideError as error:
         code = _fail(str(error))
+    except ModuleNotFoundError as error:
+        from deepwide.extras import MissingExtraError, explain
+
+        explained = explain(error)
+        if not isinstance(explained, MissingExtraError):
+            raise
+        code = _fail(str(explained))
     except MemoryError:
         code = _fail("There is not enough memory for this; ask for something smaller.")
     except KeyboardInterrupt:
@@ -27,10 +38,15 @@ def main() -> None:
         else:
             where = f" {error.filename}:" if error.filename else ""
             code = _fail(f"Cannot use the file system:{where} {error.strerror or error}.")
+    if code == 130:
+        _say_what_is_left(sys.argv[1:])
     sys.exit(code or 0)
 
 
 def _run() -> int | None:
+    import gc
+
+    gc.disable()  # imports leave no garbage; `load` enables it for the verbs that work for long
     import typer
 
     from deepwide.cli.app import app, load
@@ -41,6 +57,10 @@ def _run() -> int | None:
         return code
     except typer.Abort:
         return 130
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # typer has caught it and would exit with 1
+            raise error.__context__ from None
+        raise
     except typer.TyperException as error:
         message = getattr(error, "format_message", error.__str__)()
         if not message:  # plain `deepwide`: its help has been shown
@@ -49,8 +69,23 @@ def _run() -> int | None:
 
 
 def _fail(sentence: str) -> int:
-    print(f"deepwide: {' '.join(sentence.split())}", file=sys.stderr)
+    from deepwide.cli.app import visible
+
+    print(f"deepwide: {visible(' '.join(sentence.split()))}", file=sys.stderr)
     return 2
+
+
+def _say_what_is_left(words: list[str]) -> None:
+    """What an interrupted command leaves behind, for verbs that do not say so themselves."""
+    if words[:1] == ["fit"]:
+        _fail("Interrupted: nothing was saved.")
+    elif words[:1] == ["rank"]:
+        saves = any(word.partition("=")[0] == "--out" for word in words)
+        _fail(
+            "Interrupted: certificates and blocks that were finished are saved; the same command resumes."
+            if saves
+            else "Interrupted: nothing was saved; with --out FOLDER finished blocks are."
+        )
 
 
 def _help_command(message: str) -> str:

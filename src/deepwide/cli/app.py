@@ -1,5 +1,6 @@
-"""The Typer application and what every verb shares: `--json`, the console, saving a picture."""
+"""The Typer application and what every verb shares: `--json`, the console, what may be written to a stream."""
 
+import codecs
 import gc
 import io
 import json
@@ -11,6 +12,8 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 from rich.console import Console
+from rich.errors import MarkupError
+from rich.text import Text
 
 app = typer.Typer(
     name="deepwide",
@@ -26,17 +29,54 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
+# How to write what our tables and sentences use where an encoding (Windows' cp1252, plain ASCII) does not have it.
+PLAIN = {
+    "×": "x", "·": "*", "–": "-", "—": "-", "−": "-", "─": "-", "│": "|", "…": "...", "±": "+-", "≈": "~", "≥": ">=",
+    "≤": "<=", "→": "->", "←": "<-", "⇄": "<->", "√": "sqrt ", "Σ": "sum ", "²": "^2", "³": "^3", "“": '"', "”": '"',
+    "‘": "'", "’": "'", "°": " deg", "µ": "u",
+}  # fmt: skip
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 and C1 without tab and newline
+
+
+def visible(text: str) -> str:
+    """The text with control characters replaced, so that a file's name or content cannot steer a terminal."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def write_what_can_be_encoded() -> None:
+    """From now on a character that standard output cannot encode is written in plain letters instead of failing."""
+    codecs.register_error("deepwide.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # streams of tests and notebooks have none
+        if reconfigure is not None and stream.errors in ("strict", "backslashreplace"):
+            reconfigure(errors="deepwide.plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in text), error.end
+
+
 class _Plain(io.TextIOBase):
-    """Standard output without the spaces that pad tables."""
+    """Standard output without the spaces that pad tables, and without control characters."""
 
     def write(self, text: str) -> int:
-        return sys.stdout.write(re.sub(r" +$", "", text, flags=re.MULTILINE))
+        return sys.stdout.write(visible(re.sub(r" +$", "", text, flags=re.MULTILINE)))
 
     def flush(self) -> None:
         sys.stdout.flush()
 
 
 class _Console(Console):
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """Names in files are other people's: they neither steer the terminal nor break the markup."""
+        try:
+            return super().render_str(visible(text), **settings)
+        except MarkupError:
+            return Text(visible(text))
+
     def on_broken_pipe(self) -> None:
         """Leave it to `main`, which ends quietly."""
         raise BrokenPipeError
@@ -52,7 +92,8 @@ def console() -> Console:
 def print_json(value: Any) -> None:
     """One JSON document on standard output; pydantic models dump themselves."""
     plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-    print(json.dumps(plain, indent=2, ensure_ascii=False))
+    ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"  # elsewhere escapes lose nothing
+    print(json.dumps(plain, indent=2, ensure_ascii=ascii_only))
 
 
 def _version(asked: bool) -> None:
@@ -73,21 +114,28 @@ def _root(
 
 
 # A module registers its verbs on `app` when it is imported: only the one a command needs, so that `plan` stays quick.
-MODULES = ("planner", "separation", "rank", "train", "sweep", "fit", "tour")
 HOME = {
     "plan": "planner",
     "audit": "planner",
     "count": "planner",
+    "models": "planner",
+    "laws": "planner",
     "bounds": "separation",
     "rank": "rank",
+    "train": "train",
+    "check-scaling": "train",
+    "sweep": "sweep",
+    "worker": "sweep",
     "fit": "fit",
+    "tour": "tour",
 }
 
 
 def load(verb: str | None) -> None:
-    """Register the verb's module, or every module when its home is not known here (help, a typing error, the tour)."""
+    """Register the verb's module, or every module when there is no such verb (help, a typing error)."""
     if HOME.get(verb or "") == "planner":  # these answer at once: no threads for numpy, no garbage to collect
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        gc.disable()
-    for module in (HOME[verb],) if verb in HOME else MODULES:
+    else:
+        gc.enable()
+    for module in (HOME[verb],) if verb in HOME else dict.fromkeys(HOME.values()):
         import_module(f"deepwide.cli.{module}")

@@ -1,36 +1,70 @@
-"""`deepwide plan`, `audit`, `count`, `models` and `laws`."""
+"""`deepwide plan`, `audit`, `count`, `models` and `laws`: options in, answers rendered."""
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from deepwide.cli.app import Json, app, console, print_json
-from deepwide.cli.shapes import (
-    Context,
-    Depth,
-    FeedForward,
-    FfWidth,
-    HeadDim,
-    Heads,
-    KvHeads,
-    ShapeFamily,
-    Tied,
-    Vocab,
-    Width,
-    given,
-    named_shapes,
-    own_family,
-)
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError
 
+FeedForward = Literal["plain", "gated"]
+InferencePrecision = Annotated[
+    Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"], typer.Option(help="Of the weights at inference.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png or .html file.")]
 LawName = Annotated[
     str, typer.Option("--law", help="A published law (see: deepwide laws) or a fitted law's JSON file.")
 ]
 Network = Annotated[bool, typer.Option("--network", help="Allow fetching a config.json from the Hugging Face hub.")]
-InferencePrecision = Annotated[str, typer.Option(help="Of weights at inference: bf16, fp8, int8, int4, …")]
-FAMILY_HELP = "Hugging Face family that fixes norms, biases, positions and the config format."
+Vocab = Annotated[str | None, typer.Option(help="Vocabulary: 50304, 128k (128,000).", metavar="COUNT")]
+Context = Annotated[str | None, typer.Option(help="Context length: 8192, 8Ki (8,192), 8k (8,000).", metavar="COUNT")]
+
+# The options that describe a shape, in `audit` and in `count`: each is a field of Shape.
+SHAPE_OPTIONS: dict[str, Any] = {
+    "depth": Annotated[int | None, typer.Option(help="Layers.")],
+    "width": Annotated[int | None, typer.Option(help="Width of the residual stream.")],
+    "heads": Annotated[int | None, typer.Option(help="Heads.")],
+    "kv_heads": Annotated[int | None, typer.Option(help="Key/value heads.")],
+    "head_dim": Annotated[int | None, typer.Option(help="Width of a head.")],
+    "feed_forward": Annotated[FeedForward | None, typer.Option(help="Kind of feed-forward.")],
+    "ff_width": Annotated[int | None, typer.Option(help="Feed-forward width.")],
+    "vocab": Vocab,
+    "context": Context,
+    "tied": Annotated[bool | None, typer.Option("--tied/--untied", help="Embedding and head shared or not.")],
+    "family": Annotated[
+        str | None, typer.Option(help="Family of a shape given by options (default: gpt2), and of a saved config.")
+    ],
+    "network": Network,
+}
+
+
+def with_shape_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that describe a shape; it receives them as one dict, `fields`."""
+    signature = inspect.signature(command)
+    own = [parameter for parameter in signature.parameters.values() if parameter.name != "fields"]
+    shared = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if name == "network" else None,
+            annotation=annotation,
+        )
+        for name, annotation in SHAPE_OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def wrapped(**values: Any) -> None:
+        fields = {name: values.pop(name) for name in SHAPE_OPTIONS}
+        command(**values, fields=fields)
+
+    by_name = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    wrapped.__signature__ = signature.replace(parameters=[*by_name, *shared])  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in (*by_name, *shared)}
+    return wrapped
 
 
 @app.command(epilog="Example: deepwide plan 1.3B --vocab 32000 --kv-heads 8 --save config.json")
@@ -44,29 +78,33 @@ def plan(
         bool, typer.Option("--memory", help="The budget is bytes at inference: weights and cache.")
     ] = False,
     law: LawName = "levine",
-    compute: Annotated[str, typer.Option(help="With --flops: epoch or hoffmann.")] = "epoch",
+    compute: Annotated[
+        str, typer.Option(help="Compute law with --flops: epoch, hoffmann, or one that fit saved (.json).")
+    ] = "epoch",
     tokens: Annotated[str | None, typer.Option(help="Training tokens (default: 20 per parameter).")] = None,
     depth: Annotated[int | None, typer.Option(help="Fix the depth; the budget gives the width.")] = None,
     width: Annotated[int | None, typer.Option(help="Fix the width; the budget gives the depth.")] = None,
-    vocab: Annotated[int, typer.Option(help="Vocabulary.")] = 50304,
-    context: Annotated[int, typer.Option(help="Context length.")] = 2048,
+    vocab: Vocab = "50304",
+    context: Context = "2048",
     tied: Annotated[
         bool | None, typer.Option("--tied/--untied", help="Share embedding and head (default: the family's).")
     ] = None,
     head_dim: Annotated[int | None, typer.Option(help="Width of a head (default: 128, 64 or 32 by width).")] = None,
     kv_heads: Annotated[int | None, typer.Option(help="Key/value heads (default: one per head).")] = None,
     feed_forward: Annotated[
-        str | None, typer.Option(help="gated (8/3 × width, the default) or plain (4 × width).")
+        FeedForward | None, typer.Option(help="gated: 8/3 × width, the default; plain: 4 × width.")
     ] = None,
     ff_ratio: Annotated[float | None, typer.Option(help="Feed-forward width over width.")] = None,
-    family: Annotated[str | None, typer.Option(help=FAMILY_HELP)] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Hugging Face family that fixes norms, biases, positions and the config format.")
+    ] = None,
     width_multiple: Annotated[int | None, typer.Option(help="Width in multiples of this, such as 64 or 128.")] = None,
     tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Layers divisible by this.")] = 1,
     at_most: Annotated[bool, typer.Option("--at-most", help="Never exceed the budget (memory never does).")] = False,
     inference_precision: InferencePrecision = "bf16",
     batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
-    bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time.")] = "3350GB",
+    bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
     layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Plot = None,
@@ -74,176 +112,147 @@ def plan(
 ) -> None:
     """The shape to build for a budget, with reasons, intervals and what rival laws say.
 
-    Counts block parameters (no embeddings) unless told otherwise.
+    Counts block parameters (the non-embedding parameters) by default.
     """
-    from deepwide.figures import check_suffix
     from deepwide.planning import plan as make_plan
-    from deepwide.quantities import parse_bytes, parse_count
-    from deepwide.shape import write_config
 
     if total + flops + memory > 1:
         raise DeepwideError("--total, --flops and --memory are three kinds of budget: choose one.")
-    if plot:
-        check_suffix(plot)
-    if not 0 <= layer_us <= 1e6:
-        raise DeepwideError(f"--layer-us must be between 0 and 1e6, not {layer_us}.")
-    made = make_plan(
+    _check_plot(plot)
+    answer = make_plan(
         budget,
         kind="memory" if memory else "flops" if flops else "total" if total else "block",
         law=law,
         compute=compute,
+        tokens=tokens,
         depth=depth,
         width=width,
-        tokens=parse_count(tokens, "a number of tokens") if tokens else None,
-        at_most=at_most,
-        precision=inference_precision,
-        batch=batch,
-        bandwidth_bytes=parse_bytes(bandwidth),
-        layer_seconds=layer_us / 1e6,
-        family=_family(family, feed_forward),
         vocab=vocab,
         context=context,
         tied=tied,
         head_dim=head_dim,
         kv_heads=kv_heads,
+        feed_forward=feed_forward,
         ff_ratio=ff_ratio,
+        family=family,
         width_multiple=width_multiple,
         tensor_parallel=tensor_parallel,
         pipeline_stages=pipeline_stages,
+        at_most=at_most,
+        inference_precision=inference_precision,
+        batch=batch,
+        bandwidth=bandwidth,
+        layer_us=layer_us,
     )
-    if save:
-        write_config(made.shape, made.family, save)
+    saved = _save(answer.shape, answer.family, save)
     if plot:
-        from deepwide.cli.pictures import draw_plan
+        from deepwide.figures import plan_map, save_chart
 
-        draw_plan(made, law, plot)
+        save_chart(plan_map(answer, law), plot)
     if json:
-        print_json(made)
+        print_json(answer)
         return
     from deepwide.cli.tables import show_plan
 
-    show_plan(made, console())
-    for what, path in (("config", save), ("picture", plot)):
-        if path:
-            console().print(f"Saved the {what}: {path}")
+    show_plan(answer, console())
+    _say_what_was_saved(saved, plot)
 
 
 @app.command(
     epilog="Examples: deepwide audit gpt3-175b llama-3-8b --plot map.svg · deepwide audit config.json · "
     "deepwide audit --depth 48 --width 1600"
 )
+@with_shape_options
 def audit(
+    fields: dict[str, Any],
     models: Annotated[
         list[str] | None,
         typer.Argument(help="Names (see: deepwide models), config.json files, folders, or hub ids with --network."),
     ] = None,
     law: LawName = "levine",
-    depth: Depth = None,
-    width: Width = None,
-    heads: Heads = None,
-    kv_heads: KvHeads = None,
-    head_dim: HeadDim = None,
-    ff: FeedForward = None,
-    ff_width: FfWidth = None,
-    vocab: Vocab = None,
-    context: Context = None,
-    tied: Tied = None,
-    family: ShapeFamily = None,
-    network: Network = False,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Is this model too deep or too shallow, and what does that cost? Several models give a table."""
-    from deepwide.auditing import audit as judge
-    from deepwide.cli.tables import show_verdict, show_verdicts
-    from deepwide.figures import check_suffix
+    """Is this model deeper or shallower than a law recommends, and what does that cost? Several models give a table."""
+    from deepwide.cli.tables import show_audit, show_audits
+    from deepwide.laws import depth_law
+    from deepwide.planning import Audit
+    from deepwide.planning import audit as judge
 
-    if plot:
-        check_suffix(plot)
-    options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
-    verdicts = [
-        judge(shape, name=name, law=law, notes=notes)
-        for name, shape, notes in named_shapes(models, options, family, network)
-    ]
-    if plot:
-        from deepwide.cli.pictures import draw_verdicts
+    _check_plot(plot)
+    chosen = depth_law(law)
+    audits: list[Audit] = []
+    failures: list[tuple[str, str]] = []
+    if not models:
+        audits.append(judge(law=chosen, **fields))
+    for model in models or ():
+        try:
+            audits.append(judge(model, law=chosen, **fields))
+        except DeepwideError as error:
+            if len(models or ()) == 1:
+                raise
+            failures.append((model, str(error)))
+    if plot and audits:
+        from deepwide.figures import audit_map, save_chart
 
-        draw_verdicts(verdicts, law, plot)
+        save_chart(audit_map(audits, chosen), plot)
     if json:
-        print_json([verdict.model_dump(mode="json") for verdict in verdicts])
-        return
-    if len(verdicts) == 1:
-        show_verdict(verdicts[0], console())
+        documents = [answer.model_dump(mode="json") for answer in audits]
+        print_json(documents + [{"name": name, "error": reason} for name, reason in failures])
+    elif len(audits) == 1 and not failures:
+        show_audit(audits[0], console())
     else:
-        show_verdicts(verdicts, console())
-    if plot:
-        console().print(f"Saved the picture: {plot}")
+        show_audits(audits, failures, console())
+    if not json:
+        _say_what_was_saved(None, plot if audits else None)
+    if failures:
+        raise DeepwideError(f"{len(failures)} of {len(audits) + len(failures)} models could not be read.")
 
 
 @app.command(epilog="Example: deepwide count llama-3-8b --sequence 8192 --batch 8 --convention causal")
+@with_shape_options
 def count(
+    fields: dict[str, Any],
     model: Annotated[
         str | None, typer.Argument(help="A name, a config.json, a folder, or a hub id with --network.")
     ] = None,
-    depth: Depth = None,
-    width: Width = None,
-    heads: Heads = None,
-    kv_heads: KvHeads = None,
-    head_dim: HeadDim = None,
-    ff: FeedForward = None,
-    ff_width: FfWidth = None,
-    vocab: Vocab = None,
-    context: Context = None,
-    tied: Tied = None,
     sequence: Annotated[int | None, typer.Option(help="Sequence length (default: the context).")] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a batch.")] = 1,
     convention: Annotated[
-        str | None,
-        typer.Option(help="FLOP convention: torch (default), causal, kaplan, chinchilla, recompute, selective."),
+        Literal["torch", "causal", "kaplan", "chinchilla", "recompute", "selective"] | None,
+        typer.Option(help="FLOP convention (default: torch)."),
     ] = None,
-    training_precision: Annotated[str, typer.Option(help="mixed, bf16 or fp32.")] = "mixed",
+    training_precision: Annotated[Literal["mixed", "bf16", "fp32"], typer.Option(help="Of a training step.")] = "mixed",
     inference_precision: InferencePrecision = "bf16",
-    attention: Annotated[str, typer.Option(help="flash, or eager (keeps the score matrices).")] = "flash",
+    attention: Annotated[
+        Literal["flash", "eager"], typer.Option(help="Attention; eager keeps the score matrices.")
+    ] = "flash",
     recompute: Annotated[bool, typer.Option("--recompute", help="Full activation checkpointing.")] = False,
-    network: Network = False,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
-    family: ShapeFamily = None,
     json: Json = False,
 ) -> None:
     """Parameters part by part, FLOPs and memory of a shape, each with its formula or convention."""
-    from deepwide.cli.tables import show_count_of
-    from deepwide.shape import flops, inference_memory, training_memory, write_config
+    from deepwide.planning import count as count_model
 
-    options = given(depth, width, heads, kv_heads, head_dim, ff, ff_width, vocab, context, tied)
-    name, shape, notes = named_shapes([model] if model else None, options, family, network)[0]
-    cost = flops(shape, sequence, convention or ("recompute" if recompute else "torch"))
-    training = training_memory(
-        shape,
-        batch=batch,
+    answer = count_model(
+        model,
         sequence=sequence,
-        precision=training_precision,
+        batch=batch,
+        convention=convention,
+        training_precision=training_precision,
+        inference_precision=inference_precision,
         attention=attention,
         recompute=recompute,
+        **fields,
     )
-    inference = inference_memory(shape, batch=batch, sequence=sequence, precision=inference_precision)
-    if save:
-        write_config(shape, family or own_family(model, network), save)
+    saved = _save(answer.shape, answer.family, save)
     if json:
-        print_json(
-            {
-                "name": name,
-                "shape": shape.model_dump(mode="json"),
-                "params": shape.params.model_dump(mode="json"),
-                "flops": cost.model_dump(mode="json"),
-                "training_memory": training.model_dump(mode="json"),
-                "inference_memory": inference.model_dump(mode="json"),
-                "notes": list(notes),
-            }
-        )
+        print_json(answer)
         return
-    show_count_of(name, shape, cost, training, inference, notes, console())
-    if save:
-        console().print(f"Saved the config: {save}")
+    from deepwide.cli.tables import show_count_of
+
+    show_count_of(answer, console())
+    _say_what_was_saved(saved, None)
 
 
 @app.command(epilog="Example: deepwide models llama")
@@ -252,19 +261,14 @@ def models(
     json: Json = False,
 ) -> None:
     """List and search the catalogue of public models."""
-    from deepwide.catalogue import all_models
+    from deepwide.catalogue import search_models
     from deepwide.cli.tables import show_models
 
-    word = search.lower()
-    found = [m for m in all_models() if word in f"{m.name} {m.org} {m.family or ''}".lower()]
-    if not found:
-        names = [m.name for m in all_models()]
-        raise DeepwideError(f"no model matches '{search[:60]}': {did_you_mean(search[:60], names)}")
+    matches = search_models(search)
     if json:
-        rows = [m.model_dump(mode="json") | {"params": m.shape.params.model_dump(mode="json")} for m in found]
-        print_json(rows)
+        print_json([m.model_dump(mode="json") | {"params": m.params.model_dump(mode="json")} for m in matches])
         return
-    show_models(found, console())
+    show_models(matches, console())
 
 
 @app.command(epilog="Example: deepwide laws --json")
@@ -279,16 +283,26 @@ def laws(json: Json = False) -> None:
     show_laws(list(published_laws().values()), console())
 
 
-def _family(family: str | None, feed_forward: str | None) -> str:
-    from deepwide.shape import family_named
+def _check_plot(plot: Path | None) -> None:
+    if plot:
+        from deepwide.figures import check_suffix
 
-    if feed_forward is not None and feed_forward not in ("plain", "gated"):
-        raise DeepwideError(f"no feed-forward '{feed_forward}': {did_you_mean(feed_forward, ['plain', 'gated'])}")
+        check_suffix(plot)
+
+
+def _save(shape: Any, family: str | None, path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    from deepwide.shape import config_path, write_config
+
     if family is None:
-        return "gpt2" if feed_forward == "plain" else "llama"
-    has = family_named(family).fixed.get("ff", "plain")
-    if feed_forward not in (None, has):
-        raise DeepwideError(
-            f"the family {family} has a {has} feed-forward, not a {feed_forward} one: leave one of them out."
-        )
-    return family
+        raise DeepwideError("this model is of no family deepwide can write: say which with --family.")
+    target = config_path(path)
+    write_config(shape, family, target)
+    return target
+
+
+def _say_what_was_saved(config: Path | None, picture: Path | None) -> None:
+    for what, path in (("config", config), ("picture", picture)):
+        if path:
+            console().print(f"Saved the {what}: {path}", markup=False)

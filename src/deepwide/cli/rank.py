@@ -15,17 +15,13 @@ from deepwide.separation import (
     PRIME,
     Case,
     Forecast,
-    SoftmaxRank,
     Store,
     TooLargeError,
     certify,
-    compare_partitions,
     file_shape,
     forecast,
     make_case,
-    softmax_rank,
 )
-from deepwide.separation import verify as verify_certificate
 
 _EXAMPLE = """
 Examples: [bold]deepwide rank --depth 2 --width 3 --blocks[/bold] (49, at once);
@@ -147,6 +143,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check a certificate again, from its seeds, by another evaluation and by FLINT."""
+    from deepwide.separation import verify as verify_certificate
+
     answer = verify_certificate(file, memory=parse_bytes(memory) if memory else None, watcher=Terminal())
     if json:
         print_json(answer)
@@ -176,6 +174,8 @@ def partitions(
     json: Json = False,
 ) -> None:
     """Proposition 1 as an experiment: eq. 3 itself, over every balanced partition. Not for causal networks."""
+    from deepwide.separation import compare_partitions
+
     answer = compare_partitions(
         depth, width, heads, positions=positions, weights=weights, seed=seed, residual=residual, prime=prime,
         memory=parse_bytes(memory) if memory else None,
@@ -213,6 +213,8 @@ def softmax(
     epsilons = _epsilons(epsilon)
     shapes = _shapes(depth, width, heads, weights)
     out = console()
+    from deepwide.separation import SoftmaxRank, softmax_rank
+
     answers: list[SoftmaxRank] = []
     for number, size, head_count in shapes:
         answer = softmax_rank(

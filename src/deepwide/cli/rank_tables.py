@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from deepwide.answers import Note
 from deepwide.cli.app import console, print_json
 from deepwide.quantities import show_bytes, show_seconds
-from deepwide.separation import Case, Certificate, Forecast, Store, Watcher, bounds_of
+from deepwide.separation import Case, Certificate, Forecast, Store, Watcher
 
 WORTH_SAYING = 10.0  # seconds: shorter work starts without a forecast
 
@@ -144,6 +144,8 @@ def _show_one(certificate: Certificate, blocks: bool, store: Store | None, store
 
 def _show_theorem(case: Case) -> None:
     """The theorem for this shape; nothing for networks that the theorems are not about."""
+    from deepwide.separation import bounds_of
+
     answer = bounds_of(case)
     if answer is None:
         return

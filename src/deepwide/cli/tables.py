@@ -1,44 +1,93 @@
 """What the planner's verbs print: tables for people, never parsed by anything."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from deepwide.answers import Interval
-from deepwide.auditing import Verdict
-from deepwide.catalogue import Model
+from deepwide.answers import Interval, Note
 from deepwide.laws import Law, Opinion
-from deepwide.planning import Plan
 from deepwide.quantities import plural, show_bytes, show_count
-from deepwide.shape import Flops, InferenceMemory, Shape, TrainingMemory
+from deepwide.shape import Shape
+
+if TYPE_CHECKING:
+    from deepwide.catalogue import Model
+    from deepwide.planning import Audit, Count, Plan
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
+NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
 def table(*columns: str, title: str | None = None) -> Table:
     """A plain table; a column whose name ends in < is text, in << text that may wrap, the others are numbers."""
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
+    rows = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for name in columns:
         justify: Literal["left", "right"] = "left" if name.endswith("<") else "right"
-        made.add_column(name.rstrip("<"), justify=justify, no_wrap=not name.endswith("<<"), overflow="fold")
-    return made
+        rows.add_column(name.rstrip("<"), justify=justify, no_wrap=not name.endswith("<<"), overflow="fold")
+    return rows
+
+
+def add(rows: Table, *cells: str | Text) -> None:
+    """A row of a table; a string is shown as it is, whatever brackets are in it."""
+    rows.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
 def show(rows: Table, to: Console) -> None:
-    """Print a table, wider than the terminal rather than with digits cut off."""
-    for column in rows.columns:
-        cells = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
+    """Print a table; in a terminal that is too narrow for it, one block of lines per row instead."""
+    texts = [[_plain(cell) for cell in column.cells] for column in rows.columns]
+    for column, cells in zip(rows.columns, texts, strict=True):
         unbroken = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
-        column.min_width = max(map(len, unbroken), default=0)
-    needed = Measurement.get(to, to.options.update(width=1000), rows).minimum + 2
-    if needed > to.width:
-        to = type(to)(highlight=False, file=to.file, width=needed)
-    to.print(rows)
+        column.min_width = max(map(len, (*unbroken, *_plain(column.header).split())), default=0)
+    if Measurement.get(to, to.options.update(width=1000), rows).minimum + 2 <= to.width:
+        to.print(rows)
+        return
+    if rows.title:
+        to.print(f"[bold]{escape(str(rows.title))}[/bold]")
+    headers = [_plain(column.header) for column in rows.columns]
+    for row in zip(*texts, strict=True):
+        to.print()
+        to.print(Text(row[0].strip(), style="bold"))
+        show_facts([(header, cell) for header, cell in zip(headers[1:], row[1:], strict=True) if cell], to)
+    to.print()
+
+
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
+
+
+def show_facts(facts: Sequence[tuple[str, str]], to: Console) -> None:
+    """Labels and what they stand for, side by side, or one below the other where that would be too narrow."""
+    label_width = max((len(label) for label, _ in facts), default=0)
+    if to.width - label_width - 4 < min(NARROW, max((len(text) for _, text in facts), default=0)):
+        for label, text in facts:
+            if label:
+                to.print(Text(f"  {label}"))
+            to.print(_indented(text))
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for label, text in facts:
+        grid.add_row(Text(f"  {label}"), Text(text))
+    to.print(grid)
+
+
+def _indented(text: str) -> Table:
+    grid = Table.grid(padding=(0, 0, 0, 4))
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(text))
+    return grid
+
+
+def show_notes(notes: Iterable[Note], to: Console) -> None:
+    """One sentence per note."""
+    for note in notes:
+        to.print(f"[dim]Note: {escape(note.text)}.[/dim]")
 
 
 def percent(interval: Interval | None) -> str:
@@ -48,44 +97,47 @@ def percent(interval: Interval | None) -> str:
     return f"{interval.value:+.2f}% ± {(interval.high - interval.low) / 2:.2f}"
 
 
-def span(interval: Interval, digits: int = 1, own: str = "95%") -> str:
+def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
     """42.2 (95%: 40.4 to 44.0)."""
     text = f"{interval.value:.{digits}f}"
     if interval.low is None:
         return text
-    return f"{text} ({own}: {interval.low:.{digits}f} to {interval.high:.{digits}f})"
+    return f"{text} ({of}{interval.low:.{digits}f} to {interval.high:.{digits}f})"
 
 
 def describe(shape: Shape) -> str:
     """A shape in one line."""
     kv = "" if shape.kv_heads == shape.heads else f" ({shape.kv_heads} key/value)"
-    moe = f", {shape.experts.experts} experts ({shape.experts.active} active)" if shape.experts else ""
     heads = f"{plural(shape.heads, 'head')}{kv} of {shape.head_dim}"
+    parts = []
+    if moe := shape.experts:
+        parts.append(f"{moe.experts} {shape.ff} experts of {moe.width:,} ({moe.active} active)")
+    if moe is None or moe.dense_layers:
+        parts.append(f"{shape.ff} feed-forward of {shape.ff_width:,}")
     return (
-        f"{plural(shape.depth, 'layer')} × {shape.width:,} wide, {heads}, "
-        f"{shape.ff} feed-forward of {shape.ff_width:,}{moe}, vocabulary {shape.vocab:,}, context {shape.context:,}"
+        f"{plural(shape.depth, 'layer')} × {shape.width:,} wide, {heads}, {', '.join(parts)}, "
+        f"vocabulary {shape.vocab:,}, context {shape.context:,}"
     )
 
 
-def show_plan(plan: Plan, to: Console) -> None:
+def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
     p = plan.params
     to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
     to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})\n")
-    facts = Table.grid(padding=(0, 2))
-    own = f"the {plan.law} law's" if plan.fixed is None else f"the {plan.law} law's ({plan.fixed} is fixed)"
-    facts.add_row(
-        "  best depth", f"{span(plan.law_depth, own='its own error')}, width {span(plan.law_width, 0)}: {own}"
-    )
+    fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
+    depth = span(plan.law_depth, of="95% from its coefficients: ")
+    facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
-        facts.add_row("", f"{span(plan.measured_depth, 0)}: where Gemstones' losses put it")
-    facts.add_row("  parameters", f"{p.total:,} in all, {p.block:,} in blocks ({plan.miss:+.1%} of the budget)")
+        facts.append(("", f"{span(plan.measured_depth, 0)}: the Gemstones loss data"))
+    facts.append(("parameters", f"{p.total:,} total, {p.block:,} in blocks (budget {plan.miss:+.1%})"))
     words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
-    facts.add_row("  training", f"{plan.train_flops:.3g} FLOPs for {words}")
-    state, each = show_bytes(plan.training_state_bytes), show_bytes(plan.training_bytes_per_sequence)
+    facts.append(("training", f"{plan.train_flops:.3g} FLOPs for {words}"))
+    state, sequence = show_bytes(plan.training_state_bytes), show_bytes(plan.training_bytes_per_sequence)
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
-    facts.add_row("  memory", f"training {state} and {each} a sequence; inference {served}, cache {cached} a token")
-    to.print(facts)
+    memory = f"training {state} plus {sequence} per sequence; inference {served}, cache {cached} per token"
+    facts.append(("memory", memory))
+    show_facts(facts, to)
     rows = table(
         "depth",
         "width",
@@ -99,7 +151,8 @@ def show_plan(plan: Plan, to: Console) -> None:
     )
     for c in plan.candidates:
         chosen = c.depth == plan.shape.depth
-        rows.add_row(
+        add(
+            rows,
             str(c.depth),
             f"{c.width:,}",
             show_count(c.block_params),
@@ -111,137 +164,154 @@ def show_plan(plan: Plan, to: Console) -> None:
         )
     to.print()
     show(rows, to)
-    show_opinions(plan.opinions, plan.law, to)
-    to.print(f"[bold]Why[/bold]  {plan.reason}\n")
+    show_opinions(plan.opinions, to)
+    to.print(f"[bold]Why[/bold]  {escape(plan.reason)}\n")
     near = (
         "; ".join(f"{m.name} {m.depth} × {m.width:,} ({m.depth_over_law:.2f}×)" for m in plan.nearest)
         or "none of this size"
     )
-    to.print(f"[bold]Nearest public models[/bold] (depth over the law's)  {near}")
-    for note in plan.notes:
-        to.print(f"[dim]Note: {note}.[/dim]")
+    to.print(f"[bold]Nearest public models[/bold] (depth over the law's)  {escape(near)}")
+    show_notes(plan.notes, to)
     to.print(
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
         "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
     )
 
 
-def show_opinions(opinions: Sequence[Opinion], chosen: str, to: Console) -> None:
-    """Every law's line."""
-    rows = table("law<", "depth", "95%", "says<<", "status<<", title="What every law says of this size")
-    for o in opinions:
+def show_opinions(opinions: Sequence[Opinion], to: Console) -> None:
+    """Every law's line, the chosen one first."""
+    rows = table("law<", "depth", "95%", "says<<", "status<<", title="What every law says about this size")
+    for i, o in enumerate(opinions):
         interval = "" if o.low is None else f"{o.low:.1f}–{o.high:.1f}"
-        name = f"[bold]{o.law}[/bold]" if o.law == chosen else o.law
-        rows.add_row(name, "–" if o.depth is None else f"{o.depth:.1f}", interval, o.words, o.status)
+        depth = "–" if o.depth is None else f"{o.depth:.1f}"
+        add(rows, Text(o.law, style="" if i else "bold"), depth, interval, o.words, o.status)
     show(rows, to)
 
 
-def show_verdict(v: Verdict, to: Console) -> None:
+def show_audit(audit: "Audit", to: Console) -> None:
     """One model, in full."""
-    colour = COLOURS[v.verdict]
-    to.print(f"[bold]{v.name}[/bold]  {describe(v.shape)}")
-    to.print(f"[bold {colour}]{v.verdict}[/bold {colour}]  {v.sentence}\n")
-    facts = Table.grid(padding=(0, 2))
-    facts.add_row("  parameters", f"{v.params.total:,} in all, {v.params.block:,} in blocks"
-                  + (f", {v.params.active:,} active" if v.params.inactive else ""))  # fmt: skip
-    facts.add_row("  law's depth", span(v.law_depth))
-    facts.add_row("  depth / law", span(v.depth_over_law, 2))
-    facts.add_row("  loss against the law's depth", percent(v.loss_percent))
-    facts.add_row("  the same budget would buy", f"{v.instead_depth} × {v.instead_width:,}")
-    here = (
-        "past it, depth and width trade evenly" if v.past_threshold else "below it, depth is worth more than any width"
+    colour = COLOURS[audit.verdict.outcome]
+    to.print(f"[bold]{escape(audit.name)}[/bold]  {describe(audit.shape)}")
+    to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}\n")
+    about = "" if audit.exact else "≈ "
+    p, instead = audit.params, audit.instead
+    active = f", {about}{p.active:,} active" if p.inactive else ""
+    here = "past it, depth and width trade evenly"
+    if not audit.past_threshold:
+        here = "below it, depth is worth more than any width"
+    capped = "width is beyond it" if audit.vocabulary_wastes_width else "no limit here"
+    if not audit.exact:
+        show_notes(audit.notes, to)
+    show_facts(
+        [
+            ("parameters", f"{about}{p.total:,} total, {about}{p.block:,} in blocks{active}"),
+            ("law's depth", span(audit.law_depth)),
+            ("depth / law", span(audit.depth_over_law, 2)),
+            *([("by active parameters", span(measured, 2))] if (measured := _active(audit)) else []),
+            ("loss against the law's depth", percent(audit.loss_percent)),
+            ("the same size at the law's depth", describe_briefly(instead) if instead else "not planned for this kind"),
+            ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers: {here} (Levine et al. 2020)"),
+            ("vocabulary cap", f"{audit.shape.vocab:,}: {capped}"),
+            ("rule", audit.verdict.rule),
+        ],
+        to,
     )
-    facts.add_row("  theory's threshold", f"log_3 width = {v.theory_threshold:.1f} layers: {here} (Levine et al. 2020)")
-    cap = "width is beyond it" if v.vocabulary_wastes_width else "no limit here"
-    facts.add_row("  vocabulary cap", f"{v.shape.vocab:,}: {cap}")
-    facts.add_row("  rule", v.rule)
-    to.print(facts)
     to.print()
-    show_opinions(v.opinions, v.law, to)
-    for note in v.notes:
-        to.print(f"[dim]Note: {note}.[/dim]")
+    show_opinions(audit.opinions, to)
+    if audit.exact:
+        show_notes(audit.notes, to)
 
 
-def show_verdicts(verdicts: Sequence[Verdict], to: Console) -> None:
-    """Several models, a line each."""
-    law = verdicts[0].law
-    rows = table("model<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
-    rows.title = f"By the {law} law"
-    for v in verdicts:
-        ratio = f"{v.depth_over_law.value:.2f}"
-        if v.depth_over_law.low is not None:
-            ratio += f" ({v.depth_over_law.low:.2f}–{v.depth_over_law.high:.2f})"
-        rows.add_row(
-            v.name, f"{v.shape.depth} × {v.shape.width:,}", show_count(v.params.block), ratio,
-            f"[{COLOURS[v.verdict]}]{v.verdict}[/]", percent(v.loss_percent) + ("*" if v.extrapolated else ""),
-            f"{v.instead_depth} × {v.instead_width:,}",
-        )  # fmt: skip
-    show(rows, to)
-    if any(v.extrapolated for v in verdicts):
-        reach = next((v.extrapolated for v in verdicts if v.extrapolated), "")
-        to.print(f"[dim]* extrapolated: the cost of a wrong depth was {reach}.[/dim]")
-    to.print(f"[dim]Rule: {verdicts[0].rule}.[/dim]")
-    notes = dict.fromkeys(note for v in verdicts for note in v.notes if not note.startswith("the loss difference is"))
-    for note in notes:
-        names = ", ".join(v.name for v in verdicts if note in v.notes)
-        to.print(f"[dim]{names}: {note}.[/dim]")
+def _active(audit: "Audit") -> Interval | None:
+    return audit.verdict_active.measured if audit.verdict_active else None
 
 
-def show_count_of(
-    name: str,
-    shape: Shape,
-    cost: Flops,
-    training: TrainingMemory,
-    inference: InferenceMemory,
-    notes: Iterable[str],
-    to: Console,
-) -> None:
+def describe_briefly(shape: Shape) -> str:
+    """55 × 3,072, 24 heads (8 key/value) of 128, feed-forward of 11,008."""
+    kv = "" if shape.kv_heads == shape.heads else f" ({shape.kv_heads} key/value)"
+    heads = f"{plural(shape.heads, 'head')}{kv} of {shape.head_dim}"
+    return f"{shape.depth} × {shape.width:,}, {heads}, feed-forward of {shape.ff_width:,}"
+
+
+def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], to: Console) -> None:
+    """Several models, one row each; what could not be read has its reason as its row."""
+    rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
+    if audits:
+        rows.title = Text(f"According to the {audits[0].law} law")
+    for a in audits:
+        instead = f"{a.instead.depth} × {a.instead.width:,}" if a.instead else "–"
+        extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)
+        size = ("" if a.exact else "≈ ") + show_count(a.params.block)
+        ratio = _ratio(a.depth_over_law) + (f"; {_ratio(active)} active" if (active := _active(a)) else "")
+        verdict = Text(a.words, style=COLOURS[a.verdict.outcome])
+        loss = percent(a.loss_percent) + ("*" if extrapolated else "")
+        add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, instead)
+    if audits:
+        show(rows, to)
+    for name, reason in failures:
+        to.print(f"{escape(name)}: [red]not read[/red]: {escape(reason)}")
+    if not audits:
+        return
+    shown = {note.text: note for a in audits for note in a.notes}
+    beyond = next((note for note in shown.values() if note.code == "cost-extrapolated"), None)
+    if beyond is not None:
+        to.print(f"[dim]* {escape(beyond.text)}.[/dim]")
+    to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}. A cost is measurable if its 95% interval excludes 0.[/dim]")
+    for text, note in shown.items():
+        if note.code == "cost-extrapolated":
+            continue
+        names = ", ".join(a.name for a in audits if any(other.text == text for other in a.notes))
+        to.print(f"[dim]{escape(names)}: {escape(text)}.[/dim]")
+
+
+def _ratio(interval: Interval) -> str:
+    if interval.low is None:
+        return f"{interval.value:.2f}"
+    return f"{interval.value:.2f} ({interval.low:.2f}–{interval.high:.2f})"
+
+
+def show_count_of(counted: "Count", to: Console) -> None:
     """Parameters, FLOPs and memory."""
-    p = shape.params
-    to.print(f"[bold]{name}[/bold]  {describe(shape)}\n")
+    p, cost, about = counted.params, counted.flops, "" if counted.exact else "≈ "
+    to.print(f"[bold]{escape(counted.name)}[/bold]  {describe(counted.shape)}\n")
+    if not counted.exact:
+        show_notes(counted.notes, to)
     rows = table("parameters<", "count", "share")
     for part in ("embedding", "positions", "attention", "feed_forward", "norms", "head"):
         value = getattr(p, part)
-        rows.add_row(part.replace("_", "-"), f"{value:,}", f"{value / p.total:.1%}")
+        add(rows, part.replace("_", "-"), f"{about}{value:,}", f"{value / p.total:.1%}")
     rows.add_section()
-    rows.add_row("block (what laws count)", f"{p.block:,}", f"{p.block / p.total:.1%}")
+    add(rows, "block (what laws count)", f"{about}{p.block:,}", f"{p.block / p.total:.1%}")
     if p.inactive:
-        rows.add_row("active per token", f"{p.active:,}", f"{p.active / p.total:.1%}")
-    rows.add_row("[bold]total[/bold]", f"[bold]{p.total:,}[/bold]", "")
+        add(rows, "active per token", f"{about}{p.active:,}", f"{p.active / p.total:.1%}")
+    add(rows, Text("total", style="bold"), Text(f"{about}{p.total:,}", style="bold"), "")
     show(rows, to)
-    rows = table(f"FLOPs, {cost.convention} convention<", f"a sequence of {cost.sequence:,}", "a token")
-    for part in (
-        "projections",
-        "attention",
-        "feed_forward",
-        "head",
-        "embedding",
-        "recomputed",
-        "forward",
-        "training",
-    ):
+    rows = table(f"FLOPs, {cost.convention} convention<", f"sequence of {cost.sequence:,}", "per token")
+    for part in ("projections", "attention", "feed_forward", "head", "embedding", "recomputed", "forward", "training"):
         value = getattr(cost, part)
         if value or part in ("forward", "training"):
-            rows.add_row(part.replace("_", "-"), f"{value:,}", f"{value / cost.sequence:,.0f}")
+            add(rows, part.replace("_", "-"), f"{about}{value:,}", f"{about}{value / cost.sequence:,.0f}")
     show(rows, to)
     rows = table("memory<", "bytes", "", "formula<<")
-    for title, memory in (("training", training), ("inference", inference)):
-        rows.add_row(f"[bold]{title}[/bold]", f"{memory.total:,}", show_bytes(memory.total),
-                     f"batch {memory.batch} × {memory.sequence:,}, {memory.precision}")  # fmt: skip
+    for title, memory in (("training", counted.training_memory), ("inference", counted.inference_memory)):
+        settings = f"batch {memory.batch} × {memory.sequence:,}, {memory.precision}"
+        add(rows, Text(title, style="bold"), f"{about}{memory.total:,}", show_bytes(memory.total), settings)
         for part, formula in memory.formula.items():
-            rows.add_row(f"  {part}", f"{getattr(memory, part):,}", show_bytes(getattr(memory, part)), formula)
+            value = getattr(memory, part)
+            add(rows, f"  {part}", f"{about}{value:,}", show_bytes(value), formula)
     show(rows, to)
-    for note in notes:
-        to.print(f"[dim]Note: {note}.[/dim]")
+    if counted.exact:
+        show_notes(counted.notes, to)
 
 
-def show_models(models: Sequence[Model], to: Console) -> None:
+def show_models(models: Sequence["Model"], to: Console) -> None:
     """The catalogue."""
     rows = table("name<", "org<", "depth", "width", "heads", "vocab", "parameters", "family<")
     for m in models:
         s = m.shape
         heads = f"{s.heads}" if s.heads == s.kv_heads else f"{s.heads}/{s.kv_heads}"
-        rows.add_row(
+        add(
+            rows,
             m.name + ("*" if m.note else ""),
             m.org,
             str(s.depth),
@@ -255,13 +325,13 @@ def show_models(models: Sequence[Model], to: Console) -> None:
     to.print(f"[dim]{plural(len(models), 'model')}. heads: query/key-value where they differ.[/dim]")
     for m in models:
         if m.note:
-            to.print(f"[dim]* {m.name}: {m.note}.[/dim]")
+            to.print(f"[dim]* {escape(m.name)}: {escape(m.note)}.[/dim]")
 
 
 def show_laws(laws: Sequence[Law], to: Console) -> None:
     """The published laws."""
     rows = table("law<", "says<<", "tested on<<", "status<<", "citation<<")
     for law in laws:
-        rows.add_row(f"[bold]{law.name}[/bold]", law.details or law.about, law.tested, law.status, law.citation)
+        add(rows, Text(law.name, style="bold"), law.details or law.about, law.tested, law.status, law.citation)
     show(rows, to)
     to.print("[dim]levine is the default. A fitted law loads from its JSON file: --law mylaw.json.[/dim]")

@@ -1,13 +1,15 @@
-"""`deepwide tour`: the main jobs on embedded defaults, for a newcomer. Each step is a command anyone can type."""
+"""`deepwide tour`: the main jobs on embedded defaults, for a newcomer. What it shows is what it runs."""
 
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from deepwide.cli.app import app, console
+from deepwide.cli.app import app, console, load
+from deepwide.errors import DeepwideError
+from deepwide.extras import is_installed, missing
 from deepwide.files import write_text
 
 SWEEP = """\
@@ -36,56 +38,52 @@ tolerance = 0.4
 MODELS = "gpt3-175b llama-3-8b llama-3.1-405b qwen2.5-32b gpt2-xl smollm2-360m pythia-1b"
 
 
-@app.command(epilog="Example: deepwide tour --out out")
-def tour(out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("out")) -> None:
-    """A few minutes' walk: plan, audit GPT-3, ask the theory, measure a rank, run a sweep, fit a law, plan by it."""
-    home = out.resolve()
-    picture = home / "map.svg"
-    questions = [
-        ("How deep and how wide should 1.3B parameters be?", "plan 1.3B"),
-        ("Were these built too deep? And the map of it", f"audit {MODELS} --plot {_quoted(picture)}"),
-        ("What does the theory say of depth 6 and width 1000?", "bounds --depth 6 --width 1000 --match 2"),
-        ("And what does a real instance do, exactly?", "rank --depth 3 --width 2"),
-    ]
-    for number, (question, command) in enumerate(questions, 1):
-        _step(number, question, command)
-    if find_spec("torch"):
-        _loop(home, len(questions) + 1)
-    else:
-        console().print("Training needs torch, so no sweep was run: pip install 'deepwide\\[train]'.")
-    console().print(f"The pictures are in {home}")
-    console().print("Next: deepwide plan --help, deepwide audit path/to/config.json, deepwide models")
-
-
-def _loop(home: Path, number: int) -> None:
-    """A sweep, the law fitted to it, a plan by that law."""
-    from deepwide.fitting import load_fit
-    from deepwide.laws import save_law
-
-    spec, runs, fit, law = (home / name for name in ("sweep.toml", "runs", "fit.json", "law.json"))
-    write_text(spec, SWEEP)
-    _step(number, "And your own data? Four depths at three sizes", f"sweep run {_quoted(spec)} --runs {_quoted(runs)}")
-    # Three sizes are too few to show where depths cross; a bowl in depth needs no more.
-    how = f"--kind ridge --base power --out {_quoted(fit)} --picture map --plot {_quoted(home / 'fitted.svg')}"
-    _step(number + 1, "What depth is best at a size, by these runs?", f"fit {_quoted(runs)} {how}")
-    found = load_fit(fit).law()
-    if found is None:
-        console().print("Runs this small gave no law here, and fit says so; with one: deepwide plan --law law.json")
-        return
-    save_law(found, law)
-    _step(
-        number + 2,
-        "The loop closes: a plan by that law (a guess, from runs this small)",
-        f"plan 100k --law {_quoted(law)}",
+def steps(home: Path) -> list[tuple[str, str, dict[str, str]]]:
+    """Question, command, and what the command needs beyond the core: module and extra."""
+    spec, runs, law, picture, fitted = (
+        shlex.quote(str(home / name)) for name in ("sweep.toml", "runs", "law.json", "map.svg", "fitted.svg")
     )
+    plot, exact, fit = {"altair": "plot", "vl_convert": "plot"}, {"flint": "rank", "scipy": "rank"}, {"scipy": "fit"}
+    return [
+        ("How deep and how wide should 1.3B parameters be?", "plan 1.3B", {}),
+        ("Are these models too deep? With a map", f"audit {MODELS} --plot {picture}", plot),
+        ("What does the theory say of depth 6 and width 1000?", "bounds --depth 6 --width 1000 --match 2", exact),
+        ("What is the separation rank of a small network, exactly?", "rank --depth 3 --width 2", exact),
+        ("And your own data? Four depths at three sizes", f"sweep run {spec} --runs {runs}", {"torch": "train"}),
+        # Three sizes are too few to show where depths cross; a bowl in depth needs no more.
+        (
+            "Which depth is best at a size, according to these runs?",
+            f"fit {runs} --kind ridge --base power --law {law} --picture map --plot {fitted}",
+            {"torch": "train"} | fit | plot,
+        ),
+        (
+            "The loop closes: a plan by that law (a guess, from runs this small)",
+            f"plan 100k --law {law}",
+            {"torch": "train"} | fit,
+        ),
+    ]
 
 
-def _step(number: int, question: str, command: str) -> None:
-    console().rule(f"{number}. {question}")
-    console().print(f"[bold]$ deepwide {command}[/bold]\n", soft_wrap=True)
-    app(shlex.split(command), standalone_mode=False)
-    print()
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))
+@app.command(epilog="Example: deepwide tour --out out")
+def tour(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures, the sweep and its law.")] = Path("out"),
+) -> None:
+    """A few minutes' walk: plan, audit, ask the theory, measure a rank, run a sweep, fit a law, plan with it."""
+    load(None)
+    home = out.resolve()
+    console().print(f"The tour's sweep is written to {escape(str(write_text(home / 'sweep.toml', SWEEP)))}")
+    for number, (question, command, needed) in enumerate(steps(home), 1):
+        console().rule(f"{number}. {question}")
+        console().print(f"[bold]$ deepwide {escape(command)}[/bold]\n", soft_wrap=True)
+        absent = [(module, extra) for module, extra in needed.items() if not is_installed(module)]
+        if absent:
+            console().print(f"Skipped. {escape(missing(*absent[0]))}\n")
+            continue
+        try:
+            app(shlex.split(command), standalone_mode=False)
+        except DeepwideError as error:  # runs this small may give no law, and then there is none to plan with
+            console().print(f"deepwide: {escape(str(error))}\n")
+            break
+        print()
+    console().print(f"The pictures are in {escape(str(home))}")
+    console().print("Next: deepwide plan --help, deepwide audit path/to/config.json, deepwide models")

@@ -13,6 +13,7 @@ from rich.console import Console
 from deepwide.answers import Note
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError
+from deepwide.extras import needs
 from deepwide.settings import with_setting
 
 if TYPE_CHECKING:
@@ -172,10 +173,8 @@ def _with_options(fields: dict[str, Any], given: dict[str, object]) -> dict[str,
 
 
 def _needs_torch() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None or find_spec("safetensors") is None:
-        raise DeepwideError("Training needs torch: pip install 'deepwide[train]'.")
+    needs("torch", "train")
+    needs("safetensors", "train")
 
 
 def _allow_network() -> None:

@@ -1,4 +1,7 @@
-"""The depth–width map: laws as curves, the chosen one with its band, models and plans as points."""
+"""The depth–width map: laws as curves, the chosen one with its bands, models and plans as points.
+
+Legend: N block parameters, L depth, d width on the map: √(N / matrices·L), where matrices = N / (L·d²) of a layer.
+"""
 
 import math
 from collections.abc import Sequence
@@ -6,21 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deepwide.answers import Interval
+from deepwide.arrays import Floats
+from deepwide.catalogue import find_model
 from deepwide.figures.labels import Spot, corners, label_layers
-from deepwide.laws import Law, find_law, published_laws
+from deepwide.laws import DepthLaw, Law, depth_law, measured_optimum, rival_laws
+from deepwide.planning import Audit, Plan
 from deepwide.quantities import show_count
 from deepwide.shape import Shape
 
-Floats = NDArray[np.float64]
 SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
+INSTEAD = "the same size at the law's depth"
 COLOURS = {
     "too deep": "#c0392b",
     "within": "#1e8449",
     "too shallow": "#2471a3",
+    INSTEAD: "#45b39d",
     "plan": "#1c1c1c",
-    "other depths": "#b9770e",
+    "other depths": "#5d6d7e",
     "best within √2 of its size": "#1c1c1c",
     "run": "#d5a55b",
     "public": "#8e8e8e",
@@ -52,35 +59,68 @@ class Point:
         return math.sqrt(self.block_params / (layer_matrices * self.depth))
 
 
+def plan_map(plan: Plan, law: str | Law | None = None) -> Any:
+    """The plan, its neighbours in depth, its budget's curve of equal size, and the public models of its size."""
+    points = [Point.of(f"plan: {plan.shape.depth} × {plan.shape.width}", plan.shape, "plan", plan.reason)]
+    points += [
+        Point(f"{c.depth} × {c.width}", c.depth, c.width, c.block_params, "other depths", _percent(c.loss_percent))
+        for c in plan.candidates
+        if c.depth != plan.shape.depth
+    ]
+    for near in plan.nearest:
+        detail = f"{near.depth_over_law:.2f} times the law's depth"
+        points.append(Point.of(near.name, find_model(near.name).shape, "public", detail))
+    matrices = plan.params.block / (plan.shape.depth * plan.shape.width**2)
+    return depth_width_map(points, law, f"A shape for {plan.budget_words}", matrices, size=plan.law_params)
+
+
+def audit_map(audits: Sequence[Audit], law: str | Law | None = None) -> Any:
+    """The judged models on the law's map; a single one with the shape of its size at the law's depth."""
+    points = [Point.of(a.name, a.shape, a.verdict.outcome, a.sentence) for a in audits]
+    if len(audits) != 1:
+        return depth_width_map(points, law)
+    (single,) = audits
+    if single.instead is not None:
+        points.append(Point.of(f"{single.instead.depth} × {single.instead.width}", single.instead, INSTEAD))
+    return depth_width_map(points, law, f"{single.name}: {single.words}", size=single.params.block)
+
+
 def depth_width_map(
-    points: Sequence[Point], law: str | Law | None = None, title: str = "", layer_matrices: float = 12
+    points: Sequence[Point],
+    law: str | Law | None = None,
+    title: str = "",
+    layer_matrices: float = 12,
+    *,
+    size: float | None = None,
 ) -> Any:
-    """An Altair chart of `points` over the law's curve and band, rival laws dashed, equal sizes dotted.
+    """An Altair chart of `points` over the law's curve and bands, rival laws dashed, equal sizes dotted.
 
     Laws speak of block parameters N; `layer_matrices` (N / depth·width²) turns them into widths, and a point stands at
     the width its own N has by the same rule, so that it lies on the side of the curve where its verdict puts it.
+    `size` is drawn as a curve of its own.
     """
     import altair as alt
 
-    chosen = find_law(law)
+    chosen = depth_law(law)
+    colour = LAW_COLOURS.get(chosen.name, OWN_LAW_COLOUR)
     widths = [point.map_width(layer_matrices) for point in points] or [768]
     depths = [point.depth for point in points] or [12]
     x_low, x_high = min(widths) / 2.2, max(widths) * 2.2
     x_low, x_high = min(x_low, x_high / 8), max(x_high, x_low * 8)
     law_high = 1.05 * _law_depth_at(chosen, x_high, layer_matrices)
     y_low, y_high = 0.0, max(1.3 * max(depths), min(law_high, 2.5 * max(depths)), 12)  # a law must not dwarf the points
-
-    x = alt.X("width:Q", title="width (of the same N)", scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
+    x = alt.X("width:Q", title=f"equivalent width: √(N / ({layer_matrices:.3g}·depth)), N block parameters",
+              scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
               axis=alt.Axis(grid=False, format=",d", labelOverlap=True, values=ticks(x_low, x_high)))  # fmt: skip
     y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
               axis=alt.Axis(grid=False))  # fmt: skip
     layers = []
-    band = _band(chosen, x_low, x_high, layer_matrices)
-    if band:
-        layers.append(
-            alt.Chart(_data(band)).mark_line(fill="#e59866", fillOpacity=0.25, strokeWidth=0, clip=True)
-            .encode(x=x, y=y, order="order:Q")
-        )  # fmt: skip
+    for limits, opacity in ((_loss_limits(chosen), 0.08), (_law_limits(chosen), 0.25)):
+        if limits is not None and (outline := _band(limits, x_low, x_high, layer_matrices)):
+            layers.append(
+                alt.Chart(_data(outline)).mark_line(fill=colour, fillOpacity=opacity, strokeWidth=0, clip=True)
+                .encode(x=x, y=y, order="order:Q")
+            )  # fmt: skip
     sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices)
     layers.append(
         alt.Chart(_data(sizes)).mark_line(strokeDash=[1, 3], color="#b0b0b0", strokeWidth=1, clip=True)
@@ -90,13 +130,19 @@ def depth_width_map(
         alt.Chart(_data(size_labels)).mark_text(color="#909090", fontSize=10, dy=-4, align="left")
         .encode(x=x, y=y, text="size:N")
     )  # fmt: skip
+    if size is not None:
+        line = _equal_size(size, x_low, x_high, y_high, layer_matrices)
+        layers.append(
+            alt.Chart(_data(line)).mark_line(strokeDash=[4, 3], color="#404040", strokeWidth=1.2, clip=True)
+            .encode(x=x, y=y)
+        )  # fmt: skip
     curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
     layers.append(
         alt.Chart(_data(curves)).mark_line(strokeWidth=2, clip=True).encode(
             x=x, y=y,
             order="order:Q",
             color=alt.Color("law:N", title="law", sort=order, scale=alt.Scale(
-                domain=order, range=[LAW_COLOURS.get(law, OWN_LAW_COLOUR) for law in order])),
+                domain=order, range=[LAW_COLOURS.get(name, OWN_LAW_COLOUR) for name in order])),
             strokeDash=alt.condition(alt.datum.law == chosen.name, alt.value([1, 0]), alt.value([6, 3])),
         )
     )  # fmt: skip
@@ -111,6 +157,8 @@ def depth_width_map(
     layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
     if sum(bool(row["name"]) for row in rows) <= MOST_LABELS:
         layers += label_layers(dots, "name", fontSize=10)
+    bands = "bands: 95% from the law's coefficients" + ("" if chosen.bowl else " and, wider, from the loss data")
+    equal = "dotted: equal N" + ("" if size is None else f", dashed: N = {show_count(size)}")
     return (
         alt.layer(*layers)
         .resolve_scale(color="independent")
@@ -119,8 +167,8 @@ def depth_width_map(
             height=HEIGHT,
             background="white",
             title=alt.TitleParams(
-                title or f"Depth and width by the {chosen.name} law",
-                subtitle=f"curves: laws at N = {layer_matrices:.3g}·depth·width² (band: 95%); dotted: equal N",
+                title or f"Depth and width according to the {chosen.name} law",
+                subtitle=f"{bands}; {equal}",
                 subtitleColor="#707070",
             ),
         )
@@ -133,6 +181,10 @@ def _data(rows: list[dict[str, Any]]) -> Any:
     import altair as alt
 
     return alt.InlineData(values=rows)
+
+
+def _percent(interval: Interval | None) -> str:
+    return "no loss data" if interval is None else f"{interval.value:+.2f}% of loss"
 
 
 def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
@@ -157,25 +209,49 @@ def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, m
     ]
 
 
-def _along(law: Law, which: int, x_low: float, x_high: float, matrices: float) -> tuple[Floats, Floats]:
-    """A law's curve (0) or the limits of its band (1, 2) as widths and depths, on the way of growing size."""
+def _depths(law: DepthLaw, N: Floats) -> tuple[Floats, Floats, Floats]:
+    with np.errstate(over="ignore", under="ignore"):
+        value, low, high = law.depth(N)
+    return value, low, high
+
+
+def _along(law: DepthLaw, x_low: float, x_high: float, matrices: float) -> tuple[Floats, Floats]:
+    """A law's curve as widths and depths, in order of growing size."""
     N = np.logspace(1, 18, 1700)
-    L = law.depth(N)[which]
-    with np.errstate(invalid="ignore", divide="ignore"):
+    L = _depths(law, N)[0]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         d = np.sqrt(N / (matrices * L))
-    keep = np.isfinite(d) & (L >= 1) & (d > x_low / 1.1) & (d < x_high * 1.1)
-    return d[keep], L[keep]
+    inside = np.isfinite(d) & np.isfinite(L) & (L >= 1) & (d > x_low / 1.1) & (d < x_high * 1.1)
+    return d[inside], L[inside]
 
 
-def _law_depth_at(law: Law, width: float, matrices: float) -> float:
-    d, L = _along(law, 0, 1.0, width, matrices)
+def _law_depth_at(law: DepthLaw, width: float, matrices: float) -> float:
+    d, L = _along(law, 1.0, width, matrices)
     return float(L[np.argmin(np.abs(d - width))]) if len(d) else 0.0
 
 
-def _band(law: Law, x_low: float, x_high: float, matrices: float) -> list[dict[str, float]]:
-    """The band's outline, up its lower limit and back down the upper: at each size the depths between, at equal N."""
+Limits = tuple[Floats, Floats, Floats]  # block parameters, and the limits of the depth there
+
+
+def _law_limits(law: DepthLaw) -> Limits | None:
+    """The interval from the law's own coefficients; None if it has none."""
     N = np.logspace(1, 18, 800)
-    _, low, high = (np.clip(L, 1, 1e5) for L in law.depth(N))
+    _, low, high = _depths(law, N)
+    return None if np.all(np.isnan(low)) else (N, low, high)
+
+
+def _loss_limits(law: DepthLaw) -> Limits | None:
+    """Where the loss data put the best depth; None for a law with data of its own."""
+    if law.bowl is not None:
+        return None
+    N = np.logspace(1, 18, 800)
+    optima = [measured_optimum(float(size)) for size in N]
+    return N, np.array([o.low for o in optima], dtype=float), np.array([o.high for o in optima], dtype=float)
+
+
+def _band(limits: Limits, x_low: float, x_high: float, matrices: float) -> list[dict[str, float]]:
+    """A band's outline, up its lower limit and back down the upper: at each size the depths between, at equal N."""
+    N, low, high = limits[0], np.clip(limits[1], 1, 1e5), np.clip(limits[2], 1, 1e5)
     keep = (np.sqrt(N / (matrices * low)) > x_low / 1.5) & (np.sqrt(N / (matrices * high)) < x_high * 1.5)
     N, L = (np.concatenate([up[keep], down[keep][::-1]]) for up, down in ((N, N), (low, high)))
     widths = np.sqrt(N / (matrices * L))
@@ -186,22 +262,33 @@ def _band(law: Law, x_low: float, x_high: float, matrices: float) -> list[dict[s
 
 
 def _curves(
-    chosen: Law, x_low: float, x_high: float, y_high: float, matrices: float
+    chosen: DepthLaw, x_low: float, x_high: float, y_high: float, matrices: float
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Every law's curve within the picture, the chosen one first, and which laws those are."""
-    laws = {chosen.name: chosen} | {law.name: law for law in published_laws().values() if law.names_a_depth}
-    rows, seen = [], []
-    for law in laws.values():
-        d, L = _along(law, 0, x_low, x_high, matrices)
+    rows, labels = [], []
+    for law in rival_laws(chosen):
+        if not isinstance(law, DepthLaw):
+            continue
+        d, L = _along(law, x_low, x_high, matrices)
         if not np.any(y_high >= L):
             continue
-        seen.append(law.name)
+        # A fitted law may have the name of a published one.
+        label = f"{law.name} (published)" if law is not chosen and law.name == chosen.name else law.name
+        labels.append(label)
         picked = slice(None, None, max(1, len(d) // 150))
         rows += [
-            {"law": law.name, "width": float(w), "depth": float(depth), "order": i}
+            {"law": label, "width": float(w), "depth": float(depth), "order": i}
             for i, (w, depth) in enumerate(zip(d[picked], L[picked], strict=True))
         ]
-    return rows, seen
+    return rows, labels
+
+
+def _equal_size(size: float, x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
+    """The curve of one size within the picture."""
+    d = np.geomspace(x_low, x_high, 160)
+    L = size / (matrices * d**2)
+    inside = (y_high >= L) & (L >= 0.5)
+    return [{"width": w, "depth": depth} for w, depth in zip(d[inside].tolist(), L[inside].tolist(), strict=True)]
 
 
 def _sizes(
@@ -211,18 +298,16 @@ def _sizes(
     lines: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
     for size in SIZES:
-        d = np.geomspace(x_low, x_high, 160)
-        L = size / (matrices * d**2)
-        inside = (y_high >= L) & (L >= 0.5)
-        points = list(zip(d[inside].tolist(), L[inside].tolist(), strict=True))
-        lines += [{"size": show_count(size), "width": width, "depth": depth} for width, depth in points]
-        if len(points) > 10:
-            labels.append({"size": show_count(size), "width": points[0][0], "depth": min(points[0][1], 0.96 * y_high)})
+        line = _equal_size(size, x_low, x_high, y_high, matrices)
+        name = {"size": show_count(size)}
+        lines += [row | name for row in line]
+        if len(line) > 10:
+            labels.append(name | {"width": line[0]["width"], "depth": min(line[0]["depth"], 0.96 * y_high)})
     return lines, labels
 
 
 def ticks(low: float, high: float) -> list[int]:
-    """Round numbers for a logarithmic axis, the fewer of a decade the more decades there are."""
+    """Round numbers for a logarithmic axis, the fewer per decade the more decades there are."""
     decades = np.log10(high / low)
     steps = (1, 2, 5) if decades < 3 else (1, 3) if decades < 5 else (1,)
     return [step * 10**power for power in range(16) for step in steps if low <= step * 10**power <= high]

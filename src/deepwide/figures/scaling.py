@@ -3,10 +3,12 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from deepwide.figures.style import BLUE, FAINT, GREY, INK, RED, framed, inline
+
 if TYPE_CHECKING:
     from deepwide.training import ScalingCheck
 
-COLOURS = ("#8e8e8e", "#2471a3", "#1c1c1c", "#c0392b")
+COLOURS = (GREY, BLUE, INK, RED)  # from the embeddings to the head
 
 
 def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
@@ -31,7 +33,7 @@ def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
             if worst.slope < 0 and not worst.flat:
                 verdict = f"shrinks as {along}^{worst.slope:.1f} ({worst.place})"
             sizes = sorted({row["size"] for row in these})
-            base = alt.Chart(alt.InlineData(values=these)).encode(
+            base = alt.Chart(inline(these)).encode(
                 x=alt.X(
                     "size:Q",
                     scale=alt.Scale(type="log", base=2, nice=False),
@@ -51,16 +53,11 @@ def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
                 alt.layer(base.mark_line(), base.mark_point(filled=True, size=36)).properties(
                     width=210,
                     height=170,
-                    title=alt.TitleParams(kind, subtitle=verdict, subtitleColor="#707070", anchor="start"),
+                    title=alt.TitleParams(kind, subtitle=verdict, subtitleColor=FAINT, anchor="start"),
                 )
             )
         grid.append(alt.hconcat(*line))
-    return (
-        alt.vconcat(*grid)
-        .properties(background="white", title=title or "Does one learning rate serve every width and depth?")
-        .configure_view(stroke="#d0d0d0")
-        .configure_axis(labelFontSize=11, titleFontSize=12)
-    )
+    return framed(alt.vconcat(*grid), title or "Does one learning rate serve every width and depth?")
 
 
 def _rows(check: "ScalingCheck") -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""Least squares for runs: losses that are only known from below, seeds that are paired, errors by cell and by resample.
+"""Least squares for runs: losses that are only known from below, seeds that are paired, errors by group and resample.
 
-Legend: y ln loss, X design (runs × parameters), θ parameters. Runs of one cell (same shape, same tokens) differ in the
-seed; what the model misses they miss together, so the cell, not the run, is the unit of every error. The noise is the
-same everywhere, or one for each group of cells: each is then weighted by its own, found by repeating the fit.
+Legend: y ln loss, X design (runs × parameters), θ parameters. Runs of one group (same shape, same tokens) differ in the
+seed; what the model misses they miss together, so the group, not the run, is the unit of every error. The noise is the
+same everywhere, or one for each stratum of groups (in our fits a depth): each is then weighted by its own, estimated by
+repeating the fit.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ import numpy as np
 from deepwide.arrays import Floats, Integers, Numbers
 from deepwide.errors import DeepwideError
 
-STEPS = 200
+STEPS = 200  # of EM, at most
 ROUNDS = 20  # of weighting by the noise that the last fit left
-QUIETEST = 1e-4  # a group's variance is taken to be at least this share of all groups' together
+FAR = 1e5  # standard deviations
+QUIETEST = 1e-4  # a stratum's variance is taken to be at least this share of all strata's together
 
 Noise = Literal["same", "depth"]
 
@@ -27,14 +29,14 @@ class Regression:
     X: Floats
     y: Floats  # for a diverged run, the bound that its loss exceeds
     censored: Numbers
-    cells: Integers
+    groups: Integers
     root: Floats  # of each run's weight: 1 where the noise is the same
     theta: Floats
     covariance: Floats
-    dof: int  # cells beyond the parameters
-    noise: float  # of a single cell
-    groups: Integers
-    noises: Floats  # as above, group by group
+    dof: int  # groups beyond the parameters
+    noise: float  # of a single group
+    strata: Integers
+    noises: Floats  # as above, of each stratum
     dofs: Floats
     own_noise: bool
 
@@ -50,92 +52,94 @@ class Regression:
 
     @property
     def leverage(self) -> Floats:
-        """The diagonal of X (XᵀX)⁻¹ Xᵀ, summed over the runs of a cell: 1 when the cell decides its own fit."""
-        return np.asarray(np.bincount(self.cells, _hat(self.X * self.root[:, None]))[self.cells])
+        """The diagonal of X (XᵀX)⁻¹ Xᵀ, summed over the runs of a group: 1 when the group decides its own fit."""
+        return np.asarray(np.bincount(self.groups, _hat(self.X * self.root[:, None]))[self.groups])
 
     @property
     def between_seeds(self) -> float | None:
-        """The noise that repeating a cell shows; None where none was. Above it, the model misses the cells' means."""
-        kept = ~self.censored
-        cells = np.unique(self.cells[kept], return_inverse=True)[1]
-        count = np.bincount(cells)
-        repeats = len(cells) - len(count)
-        off = self.residuals[kept] - (np.bincount(cells, self.residuals[kept]) / count)[cells]
+        """The noise between the seeds of a group; None where none was repeated. The rest of the noise is misfit."""
+        finished = ~self.censored
+        groups = np.unique(self.groups[finished], return_inverse=True)[1]
+        count = np.bincount(groups)
+        repeats = len(groups) - len(count)
+        residuals = self.residuals[finished]
+        off = residuals - (np.bincount(groups, residuals) / count)[groups]
         return float((off @ off / repeats) ** 0.5) if repeats else None
 
     @property
     def unequal(self) -> float:
-        """How likely the groups' noises differ so by chance (Bartlett 1937); 1 where fewer than two can be told."""
+        """The p-value of Bartlett's test (1937) of equal noises; 1 where fewer than two can be estimated."""
         from scipy.special import chdtrc
 
-        told = (self.dofs >= 1) & (self.noises > 1e-9)  # less is rounding, in made-up data
-        f, s2 = self.dofs[told], self.noises[told] ** 2
+        estimable = (self.dofs >= 1) & (self.noises > 1e-9)  # less is rounding, in simulated data
+        f, s2 = self.dofs[estimable], self.noises[estimable] ** 2
         if len(f) < 2:
             return 1.0
         together = f.sum() * np.log(np.sum(f * s2) / f.sum()) - np.sum(f * np.log(s2))
         return float(chdtrc(len(f) - 1, together / (1 + (np.sum(1 / f) - 1 / f.sum()) / (3 * (len(f) - 1)))))
 
     def resample(self, number: int, seed: int) -> Floats:
-        """θ for so many wild resamples: each cell's residuals keep together and change sign at random.
+        """θ for so many wild resamples: each group's residuals keep together and change sign at random.
 
         Residuals are first divided by √(1 − leverage) (HC2, MacKinnon & White 1985), since a fit bends towards the
-        cells that have most of it. Diverged runs keep their bounds.
+        groups that have most of it. Diverged runs keep their bounds.
         """
         draw = np.random.default_rng(seed)
-        cells = np.unique(self.cells, return_inverse=True)[1]
+        groups = np.unique(self.groups, return_inverse=True)[1]
         scaled = self.residuals / np.sqrt(np.clip(1 - self.leverage, 0.05, 1))
-        signs = draw.choice([-1.0, 1.0], size=(number, cells.max() + 1))
-        ys = np.where(self.censored, self.y, self.fitted + scaled * signs[:, cells])
+        signs = draw.choice([-1.0, 1.0], size=(number, groups.max() + 1))
+        ys = np.where(self.censored, self.y, self.fitted + scaled * signs[:, groups])
         X, ys = self.X * self.root[:, None], ys * self.root
         if not self.censored.any():
             return np.asarray(ys @ np.linalg.pinv(X).T)
         sigma = max(self.noise, 1e-12)
-        return np.stack([solve(X, y, self.censored, sigma) for y in ys])
+        return np.stack([censored_least_squares(X, y, self.censored, sigma) for y in ys])
 
 
 def regress(
     X: Floats,
     y: Floats,
-    cells: Integers,
+    groups: Integers,
     censored: Numbers,
     nuisance: int = 0,
-    groups: Integers | None = None,
+    strata: Integers | None = None,
     own_noise: bool = False,
 ) -> Regression:
-    """Fit y = Xθ; the last `nuisance` columns are seeds' effects, which cost no cell.
+    """Fit y = Xθ; the last `nuisance` columns are seeds' effects, which cost no degree of freedom.
 
-    With balanced seeds the errors are the classical ones of a regression on cell means. `groups` numbers the runs whose
-    noise is reported together, and with `own_noise` is their own; that of a group too small to tell is all groups'.
+    With balanced seeds the errors are the classical ones of a regression on group means. `strata` numbers the runs
+    whose noise is reported together, and with `own_noise` is their own; a stratum too small to estimate it gets that of
+    all.
     """
     k = X.shape[1]
     rank = np.linalg.matrix_rank(X)
     if rank < k:
         raise DeepwideError(
-            f"these runs do not determine the fit: {k} parameters, of which they tell apart {rank}. "
-            "More sizes or depths are needed."
+            f"these runs do not determine the fit: of its {k} parameters they tell apart {rank}; more sizes or depths "
+            "are needed."
         )
-    groups = np.zeros(len(y), dtype=np.int64) if groups is None else groups
-    _, first, numbers = np.unique(cells, return_index=True, return_inverse=True)
+    strata = np.zeros(len(y), dtype=np.int64) if strata is None else strata
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     count = np.bincount(numbers)
     observed = np.bincount(numbers, ~censored) > 0
     dof = int(observed.sum()) - (k - nuisance)
     root = np.ones(len(y))
     for _ in range(ROUNDS if own_noise else 1):
-        theta = solve(X * root[:, None], y * root, censored, None)
+        theta = censored_least_squares(X * root[:, None], y * root, censored, None)
         residuals = np.where(censored, np.maximum(y - X @ theta, 0.0), y - X @ theta)
         squares = count * (np.bincount(numbers, residuals) / count) ** 2
-        spent = np.bincount(groups, _hat(X[:, : k - nuisance] * root[:, None]))
-        dofs = np.asarray(np.bincount(groups[first], observed) - spent)
+        spent = np.bincount(strata, _hat(X[:, : k - nuisance] * root[:, None]))
+        dofs = np.asarray(np.bincount(strata[first], observed) - spent)
         between = float(squares.sum() / dof) if dof > 0 else float("nan")
-        each = np.where(dofs < 1, between, np.bincount(groups[first], squares) / np.maximum(dofs, 1.0))
+        variances = np.where(dofs < 1, between, np.bincount(strata[first], squares) / np.maximum(dofs, 1.0))
         if own_noise and between > 0:
-            root = np.sqrt(between / np.maximum(each, QUIETEST * between))[groups]
+            root = np.sqrt(between / np.maximum(variances, QUIETEST * between))[strata]
     weighted = X * root[:, None]
     covariance = between * np.linalg.inv(weighted.T @ weighted)
     single = float(np.mean(count)) ** 0.5
     return Regression(
-        X, y, censored, cells, root, theta, np.asarray(covariance, dtype=float), max(dof, 0),
-        between**0.5 / single if dof > 0 else float("nan"), groups, np.sqrt(each) / single, dofs,
+        X, y, censored, groups, root, theta, np.asarray(covariance, dtype=float), max(dof, 0),
+        between**0.5 / single if dof > 0 else float("nan"), strata, np.sqrt(variances) / single, dofs,
         own_noise,
     )  # fmt: skip
 
@@ -144,10 +148,10 @@ def _hat(X: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", X, np.linalg.pinv(X).T))
 
 
-def solve(X: Floats, y: Floats, censored: Numbers, sigma: float | None) -> Floats:
+def censored_least_squares(X: Floats, y: Floats, censored: Numbers, sigma: float | None) -> Floats:
     """θ of greatest likelihood when some y are only lower bounds (Tobin 1958), by EM.
 
-    A censored value is replaced by its mean given that it exceeds its bound, and the fit repeated until it stands.
+    A censored value is replaced by its mean given that it exceeds its bound, and the fit repeated until it converges.
     """
     pinv = np.linalg.pinv(X)
     if not censored.any():
@@ -160,7 +164,9 @@ def solve(X: Floats, y: Floats, censored: Numbers, sigma: float | None) -> Float
         fitted = X @ theta
         spread = sigma or max(float(np.sqrt(np.mean((y - fitted)[free] ** 2))), 1e-9)
         beyond = (y - fitted) / spread
-        expected = fitted + spread * np.exp(norm.logpdf(beyond) - norm.logsf(beyond))
+        near = np.clip(beyond, -FAR, FAR)
+        # Far beyond its bound the mean excess is the distance itself, and the difference of logarithms is rounding.
+        expected = fitted + spread * np.where(beyond > FAR, beyond, np.exp(norm.logpdf(near) - norm.logsf(near)))
         new = pinv @ np.where(censored, np.maximum(expected, y), y)
         if np.max(np.abs(X @ (new - theta))) < 1e-10:
             return np.asarray(new)
@@ -169,7 +175,7 @@ def solve(X: Floats, y: Floats, censored: Numbers, sigma: float | None) -> Float
 
 
 def seed_columns(seed: Integers) -> Floats:
-    """One column a seed beyond the first, centred, so that what a seed shares across all cells is not noise."""
+    """One column per seed beyond the first, centred, so that what a seed shares across all groups is not noise."""
     levels = np.unique(seed)
     columns = np.array([(seed == level).astype(float) for level in levels[1:]]).reshape(len(levels) - 1, len(seed)).T
     return columns - columns.mean(axis=0, keepdims=True) if len(levels) > 1 else columns

@@ -3,7 +3,7 @@
     ln loss = c + s·σ + s₂·σ² [+ e·ln(total/block)] [+ t·θ + t₂·θ²] + b₁·x + b₂·x² [+ b₃·σ·x]
 
 σ = ln(N / centre), θ = ln(tokens / centre), x = ln(depth / law's depth at N). Its minimum is at x* = −(b₁ + b₃σ)/2b₂,
-and a depth f times the best one costs b₂·ln²f of ln loss. The square brackets are optional terms.
+and a depth f times the best one costs b₂·ln²f of ln loss. The terms in square brackets are optional.
 Without a law, x = ln depth and the b₃ term stays: the best depth is then a power of the size.
 """
 
@@ -12,18 +12,23 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from deepwide.answers import Z95, Interval
+from deepwide.answers import Z95, Interval, Note, Verdict
 from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
-from deepwide.fitting.fit import Fit, check_noise, check_positive, residual_table, rows, share_range, t95, told_noise
+from deepwide.fitting import cautions, summary
+from deepwide.fitting.answer import Fit, Prediction, residual_table
+from deepwide.fitting.numbers import as_tuples, check_noise, check_positive, check_resamples, span, span_known, t95
 from deepwide.fitting.regression import Noise, Regression, regress, seed_columns
-from deepwide.fitting.resampling import units_of
 from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.words import note
 from deepwide.laws import Bowl, RidgeLaw, TransitionLaw, find_law
-from deepwide.quantities import show_count
 
-LEARNING_CURVE = 4  # lengths of one shape from which they are probably checkpoints
-SPAN = math.log(1000)  # how far from the data's middle limits of the minimum are looked for
+SEARCHED = math.log(1000)  # how far from the minimum its limits are searched for
+CLAIM = "at equal size there is a depth of least loss"
+RULE = (
+    "seen if the 95% interval of the curvature of ln loss in ln depth lies above 0, not seen if it lies below, else "
+    "undecided"
+)
 
 
 class Other(NamedTuple):
@@ -61,15 +66,15 @@ class RidgeFit(Fit):
         return RidgeLaw(
             **self._origin(),
             about="least loss at equal size (fitted)",
-            details=f"{math.exp(shift):.2f} {self._unit}",
+            details=f"{math.exp(shift):.2f} {self.unit}",
             base_a=self.base.a if self.base else None,
             base_b=self.base.b if self.base else None,
             shift=shift,
             drift=self.drift.value,
             centre_params=self.centre,
-            covariance=rows(error),
+            covariance=as_tuples(error),
             bowl=self.bowl(),
-            cautions=self.warnings,
+            cautions=tuple(map(str, self.warnings)),
         )
 
     @property
@@ -82,15 +87,16 @@ class RidgeFit(Fit):
         return Interval(value, value - error, value + error)
 
     @property
-    def _unit(self) -> str:
+    def unit(self) -> str:
+        """What the minimum is measured in."""
         return f"times the depth of the law '{self.base.name}'" if self.base else "layers"
 
     def bowl(self) -> Bowl | None:
         """The curvature, for laws; None where the data show none."""
         if self.minimum is None:
             return None
-        low, high = (x - math.log(self.minimum.value) for x in self.x_range)
-        return Bowl(curvature=self["b2"], error=self.standard_errors["b2"], x_range=(low, high))
+        ends = tuple(x - math.log(self.minimum.value) for x in self.x_range)
+        return Bowl.model_validate({"curvature": self["b2"], "error": self.standard_errors["b2"], "x_range": ends})
 
     def _at_minimum(self) -> tuple[float, Floats]:
         """x* at the centre and the covariance of x* and its drift, by the delta method."""
@@ -115,47 +121,56 @@ class RidgeFit(Fit):
         assert values[0] is not None
         return Interval(values[0], values[1], values[2])
 
-    def predict(self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None) -> float:
-        """The regression's loss at a number of block parameters; a fit by the total, or with embeddings, needs both."""
+    def predict(
+        self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None
+    ) -> Prediction:
+        """The regression's loss at a number of block parameters, with its 95% interval.
+
+        A fit by the total, or with embeddings, needs the total as well. The notes say what lies outside the runs.
+        """
         check_positive(depth=depth, params=params, tokens=tokens, total=total)
         if total is None and (self.counting == "total" or "embeddings" in self.names):
-            raise DeepwideError("this fit knows embeddings: give the total number of parameters too.")
+            raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
         x = np.log(depth / _base_depth(self.base, np.array([params])))
         size = params if self.counting == "block" or total is None else total
         s = np.log([size / self.centre])
         t = None if self.centre_tokens is None else np.log([(tokens or self.centre_tokens) / self.centre_tokens])
         e = np.log([total / params]) if total is not None and "embeddings" in self.names else None
         columns = _columns(s, x, t, e, "drift" in self.names, "tokens2" in self.names)
-        return math.exp(sum(self[name] * float(column[0]) for name, column in columns.items()))
+        g = np.array([float(columns[name][0]) for name in self.names])
+        middle = float(g @ np.array(self.values))
+        notes = self._outside(size=size, depth=depth, tokens=tokens)
+        if not self.dof:
+            return Prediction(math.exp(middle), notes=notes)
+        error = t95(self.dof) * math.sqrt(max(0.0, float(g @ np.array(self.covariance) @ g)))
+        return Prediction(math.exp(middle), math.exp(middle - error), math.exp(middle + error), notes)
+
+    def verdict(self) -> Verdict:
+        """Whether the runs show a best depth; measured is the curvature of ln loss in ln depth."""
+        curvature = self.interval("b2")
+        below = curvature.high is not None and curvature.high < 0
+        outcome = "seen" if self.minimum is not None else "not seen" if below else "undecided"
+        return Verdict(claim=CLAIM, outcome=outcome, rule=RULE, measured=curvature, notes=self.warnings)
 
     def headline(self) -> list[str]:
         """Where the bowl is and what missing it costs."""
-        if not self.dof:
-            return [f"No bowl can be shown: there are {len(self.names)} parameters and no more shapes than that."]
+        return summary.ridge_headline(self)
+
+    def resampled(self) -> dict[str, Floats]:
+        """The best depth at the centre's size, the cost of a factor 2 in percent, and the growth where it is fitted.
+
+        Without a bowl its coefficients; resamples without a bowl are left out.
+        """
+        column = dict(zip(self.names, np.array([self.values, *self.resamples]).T, strict=True))
+        b1, b2 = column["b1"], column["b2"]
         if self.minimum is None:
-            return [
-                "No bowl: at equal size these runs do not show a best depth "
-                f"(curvature {self['b2']:.3g} ± {self.standard_errors['b2']:.2g})."
-            ]
-        low, high = (f"{v:.2f}" if v is not None else "…" for v in (self.minimum.low, self.minimum.high))
-        limits = f"({low} to {high})" + (f", at {show_count(round(self.centre))}" if "drift" in self.names else "")
-        lines = [f"Least loss at {self.minimum.value:.2f} {self._unit} {limits}."]
-        law = self.law()
-        if self.base is None:
-            power = self.drift
-            limits = f"({power.low:.2f} to {power.high:.2f})"
-            lines.append(f"The best depth grows like the size to the power {power.value:.2f} {limits}.")
-        if law is not None and self.counting == "block":
-            ends = [law.depth(size).at() for size in self.params_range]
-            said = [f"{d.value:.1f} ({d.low:.1f} to {d.high:.1f})" for d in ends if d.low is not None]
-            sizes = [show_count(round(size)) for size in self.params_range]
-            more = ", with the error of terms left out (see the warnings)" if self.others else ""
-            lines.append(f"That is {said[0]} layers at {sizes[0]} and {said[1]} at {sizes[1]}{more}.")
-        for factor in (2, 4):
-            cost = self.cost(factor)
-            limits = "" if cost.low is None else f" ({cost.low:.2f} to {cost.high:.2f})"
-            lines.append(f"A depth off by a factor {factor} costs {cost.value:.2f}% of loss{limits}.")
-        return lines
+            return {"b1": b1, "b2": b2}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = -b1 / (2 * b2)
+            drift = -column.get("drift", 0 * b1) / (2 * b2)
+        bowl = (b2 > 0) & (np.abs(best - best[0]) < SEARCHED)
+        shown = {"best_depth": np.exp(best[bowl]), "cost_of_factor_2": 100 * np.expm1(b2[bowl] * math.log(2) ** 2)}
+        return shown | ({"growth": drift[bowl]} if "drift" in column else {})
 
 
 def fit_ridge(
@@ -174,79 +189,81 @@ def fit_ridge(
     With base None or "power" no law is assumed and the best depth is a power of the size.
     """
     check_noise(noise)
+    check_resamples(bootstrap)
     law = None if base in (None, "power") else find_law(base)
     if not isinstance(law, TransitionLaw | None):
         raise DeepwideError(
             f"a ridge is measured from a transition law, and '{law.name}' is none: use levine or power."
         )
-    drift = drift or law is None
     runs.need("depth")
+    if np.any(runs.depth != np.round(runs.depth)):
+        raise DeepwideError("depth must be whole numbers of layers.")
     block = runs.block_params if counting == "total" and not np.isnan(runs.block_params).any() else runs.size(counting)
     size = runs.size(counting)
     x = np.log(runs.depth / _base_depth(law, block))
     centre = float(np.exp(np.mean(np.log(size))))
+    s = np.log(size / centre)
     lengths = np.unique(runs.tokens[~np.isnan(runs.tokens)])
     centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if lengths.size > 1 else None
     t = None if centre_tokens is None else np.log(runs.tokens / centre_tokens)
     if embeddings:
         runs.need("total_params", "block_params")
     e = np.log(runs.total_params / runs.block_params) if embeddings else None
-    columns = _columns(np.log(size / centre), x, t, e, drift, lengths.size > 2)
+    columns = _columns(s, x, t, e, drift or law is None, lengths.size > 2)
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns.values(), seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
-    depths, groups = np.unique(runs.depth, return_inverse=True)
-    made = regress(X, y, runs.cells, runs.diverged, seeds.shape[1], groups, noise == "depth")
-    by_depth = dict(zip(map(int, depths), made.noises.tolist(), strict=True))
-    uneven = told_noise(by_depth, made)
-    k = len(columns)
-    covariance = np.nan_to_num(made.covariance[:k, :k])
-    draws = made.resample(bootstrap, seed)[:, :k] if bootstrap and made.dof else np.zeros((0, k))
-    names = tuple(columns)
-    b1, b2 = (float(made.theta[names.index(name)]) for name in ("b1", "b2"))
-    x_range = (float(x.min()), float(x.max()))
-    minimum = _minimum(b1, b2, covariance[np.ix_(*[[names.index("b1"), names.index("b2")]] * 2)], made.dof)
-    others = _others(made, columns, x, np.log(size / centre), runs, seeds, minimum)
+    depths, strata = np.unique(runs.depth, return_inverse=True)
+    regression = regress(X, y, runs.groups, runs.diverged, seeds.shape[1], strata, noise == "depth")
+    noises = dict(zip(map(int, depths), regression.noises.tolist(), strict=True))
+    k, names = len(columns), tuple(columns)
+    covariance = np.nan_to_num(regression.covariance[:k, :k])
+    draws = regression.resample(bootstrap, seed)[:, :k] if bootstrap and regression.dof else np.zeros((0, k))
+    b1, b2 = (float(regression.theta[names.index(name)]) for name in ("b1", "b2"))
+    minimum = _minimum(b1, b2, covariance[np.ix_(*[[names.index("b1"), names.index("b2")]] * 2)], regression.dof)
+    others = _others(regression, columns, x, s, runs, seeds, minimum)
     return RidgeFit(
         source=runs.source,
         runs=len(runs),
         diverged=int(runs.diverged.sum()),
         counting=counting,
         names=names,
-        values=tuple(map(float, made.theta[:k])),
-        covariance=rows(covariance),
-        dof=made.dof,
-        resamples=rows(draws),
-        residuals=residual_table(runs, counting, made.y, made.fitted, made.residuals, made.leverage),
-        noise=0.0 if math.isnan(made.noise) else made.noise,
-        seed_noise=made.between_seeds,
-        noise_by_depth=by_depth if noise == "depth" else None,
-        params_range=(float(size.min()), float(size.max())),
-        depth_range=(float(runs.depth.min()), float(runs.depth.max())),
-        embedding_share=share_range(runs.embedding_share),
+        values=tuple(map(float, regression.theta[:k])),
+        covariance=as_tuples(covariance),
+        dof=regression.dof,
+        resamples=as_tuples(draws),
+        residuals=residual_table(
+            runs, counting, regression.y, regression.fitted, regression.residuals, regression.leverage
+        ),
+        noise=0.0 if math.isnan(regression.noise) else regression.noise,
+        seed_noise=regression.between_seeds,
+        noise_by_depth=noises if noise == "depth" else None,
+        params_range=span(size),
+        depth_range=span(runs.depth),
+        tokens_range=span_known(runs.tokens),
+        embedding_share=span_known(runs.embedding_share),
         notes=runs.notes,
         warnings=(
-            *_warnings(minimum, x_range, made, names, runs, counting),
-            *_told(others, law, size),
-            *uneven,
-            *_checkpoints(runs),
+            *cautions.about_minimum(minimum, span(x), regression, names, runs, counting),
+            *_left_out(others, law, size),
+            *cautions.about_noise(noises, regression),
+            *cautions.about_checkpoints(runs),
         ),
         others=others,
         base=law,
         centre=centre,
         centre_tokens=centre_tokens,
-        x_range=x_range,
+        x_range=span(x),
         minimum=minimum,
     )
 
 
-def _checkpoints(runs: Runs) -> list[str]:
-    shapes = units_of(runs, "shape")
-    lengths = [len(np.unique(runs.tokens[shapes == shape])) for shape in np.unique(shapes)]
-    if max(lengths) < LEARNING_CURVE:
-        return []
-    said = f"up to {max(lengths)} lengths of one shape count as runs of their own"
-    return [f"{said}: if they are checkpoints of one run, errors are too small; keep one (--where tokens=N)"]
+def bowl_about(law: TransitionLaw, runs: Runs, *, counting: Counting, noise: Noise) -> Bowl | None:
+    """What leaving a fitted law's depth costs, from a ridge about it; None where the runs show no bowl.
+
+    The ridge has a drift, because the fitted line is not quite where the bowls of all sizes have their minima.
+    """
+    return fit_ridge(runs, base=law, counting=counting, drift=True, bootstrap=0, noise=noise).bowl()
 
 
 def _base_depth(law: TransitionLaw | None, size: Floats) -> Floats:
@@ -254,13 +271,13 @@ def _base_depth(law: TransitionLaw | None, size: Floats) -> Floats:
 
 
 def _columns(s: Floats, x: Floats, t: Floats | None, e: Floats | None, drift: bool, bend: bool) -> dict[str, Floats]:
-    made = {"intercept": np.ones_like(s), "size": s, "size2": s**2}
+    columns = {"intercept": np.ones_like(s), "size": s, "size2": s**2}
     if e is not None:
-        made["embeddings"] = e
+        columns["embeddings"] = e
     if t is not None:
-        made |= {"tokens": t} | ({"tokens2": t**2} if bend else {})  # two lengths tell no bend
-    made |= {"b1": x, "b2": x**2}
-    return made | ({"drift": s * x} if drift else {})
+        columns |= {"tokens": t} | ({"tokens2": t**2} if bend else {})  # two lengths tell no bend
+    columns |= {"b1": x, "b2": x**2}
+    return columns | ({"drift": s * x} if drift else {})
 
 
 def _minimum(b1: float, b2: float, covariance: Floats, dof: int) -> Interval | None:
@@ -268,7 +285,7 @@ def _minimum(b1: float, b2: float, covariance: Floats, dof: int) -> Interval | N
     if not dof or b2 <= t95(dof) * math.sqrt(max(0.0, float(covariance[1, 1]))):
         return None
     best = -b1 / (2 * b2)
-    steps = np.linspace(0, SPAN, 4001)
+    steps = np.linspace(0, SEARCHED, 4001)
     limits: list[float | None] = []
     for sign in (-1, 1):
         z = best + sign * steps
@@ -280,7 +297,7 @@ def _minimum(b1: float, b2: float, covariance: Floats, dof: int) -> Interval | N
 
 
 def _others(
-    made: Regression,
+    regression: Regression,
     columns: dict[str, Floats],
     x: Floats,
     s: Floats,
@@ -289,20 +306,23 @@ def _others(
     minimum: Interval | None,
 ) -> tuple[Other, ...]:
     """Refit with each term that was left out; those that are significant at 95%."""
-    if minimum is None or made.dof < 4:
+    if minimum is None or regression.dof < 4:
         return ()
     candidates = {"drift": s * x, "skew": x**3} | ({"bend": s**2 * x} if "drift" in columns else {})
     share = np.log(runs.total_params / runs.block_params)
     if not np.isnan(share).any() and float(np.ptp(share)) > 0.05:
         candidates["embeddings"] = share
-    found = []
+    others = []
     for term, column in candidates.items():
         if term in columns:
             continue
         X = np.column_stack([*columns.values(), column, seeds])
         if np.linalg.matrix_rank(X) < X.shape[1]:
             continue
-        again = regress(X, made.y, made.cells, made.censored, seeds.shape[1], made.groups, made.own_noise)
+        again = regress(
+            X, regression.y, regression.groups, regression.censored, seeds.shape[1], regression.strata,
+            regression.own_noise,
+        )  # fmt: skip
         k = len(columns)
         error = math.sqrt(max(0.0, float(again.covariance[k, k])))
         value = float(again.theta[k])
@@ -316,56 +336,13 @@ def _others(
         elif b2 > 0:
             at = -b1 / (2 * b2)
         drifts = -value / (2 * b2) if term == "drift" and b2 > 0 else 0.0
-        found.append(Other(term, math.exp(min(max(at, -20.0), 20.0)), max(min(drifts, 1.0), -1.0)))
-    return tuple(found)
+        others.append(Other(term, math.exp(min(max(at, -20.0), 20.0)), max(min(drifts, 1.0), -1.0)))
+    return tuple(others)
 
 
-def _told(others: tuple[Other, ...], base: TransitionLaw | None, size: Floats) -> list[str]:
-    words = {
-        "drift": "the best depth moves against the base law with size: use --drift",
-        "bend": "the best depth is not quite a power of the size",
-        "skew": "the bowl is steeper on one side, which this model leaves out",
-        "embeddings": "the embeddings' share matters: use --embeddings",
-    }
+def _left_out(others: tuple[Other, ...], base: TransitionLaw | None, size: Floats) -> list[Note]:
     unit = "times the law's depth" if base else "layers"
-    said = [f"{words[term]} (the minimum is then at {at:.2f} {unit})" for term, at, _ in others]
-    if base is None:
-        return said
-    if base.is_extrapolated(float(size.min())) or base.is_extrapolated(float(size.max())):
-        said.append(f"the base law '{base.name}' was {base.fitted_words}: here it is only a scale; try --base power")
-    return said
-
-
-def _warnings(
-    minimum: Interval | None, x_range: tuple[float, float], made: Regression, names: tuple[str, ...],
-    runs: Runs, counting: Counting,
-) -> list[str]:  # fmt: skip
-    said = []
-    if made.dof < 3:
-        said.append(f"only {made.dof} cells more than parameters: errors mean little; train more shapes")
-    if minimum is not None and not x_range[0] <= math.log(minimum.value) <= x_range[1]:
-        said.append("the minimum lies outside the depths trained")
-    if not made.dof:
-        return said
-    i1, i2 = names.index("b1"), names.index("b2")
-    for cell in np.unique(made.cells):
-        left = made.cells != cell
-        try:
-            kept = (made.X[left], made.y[left], made.cells[left], made.censored[left])
-            nuisance = made.X.shape[1] - len(names)
-            again = regress(*kept, nuisance, made.groups[left], made.own_noise)
-        except DeepwideError:
-            again = None
-        first = int(np.flatnonzero(~left)[0])
-        what = f"depth {runs.depth[first]:g} at {show_count(round(float(runs.size(counting)[first])))}"
-        b1, b2 = (0.0, 0.0) if again is None else (again.theta[i1], again.theta[i2])
-        if minimum is None:
-            if again is not None and again.dof and b2 > t95(again.dof) * math.sqrt(again.covariance[i2, i2]):
-                said.append(f"without the cell of {what} there would be a bowl")
-        elif b2 <= 0:
-            said.append(f"without the cell of {what} there is no bowl")
-        else:
-            moved = math.exp(-b1 / (2 * b2))
-            if (minimum.low and moved < minimum.low) or (minimum.high and moved > minimum.high):
-                said.append(f"without the cell of {what} the minimum moves to {moved:.2f}, beyond its interval")
-    return said
+    notes = [note(f"{term}-left-out", minimum=minimum, unit=unit) for term, minimum, _ in others]
+    if base is not None and (base.is_extrapolated(float(size.min())) or base.is_extrapolated(float(size.max()))):
+        notes.append(note("base-extrapolated", law=base.name, fitted=base.fitted_words))
+    return notes

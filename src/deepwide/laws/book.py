@@ -1,25 +1,52 @@
 """Where laws are found: the published ones by name, a fitted one in a JSON file."""
 
+import functools
 import json
+import operator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+import numpy as np
 
 from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.files import write_text
-from deepwide.laws.law import AnyLaw, Law, TransitionLaw
+from deepwide.files import read_json, write_text
+from deepwide.laws.advice import CeilingLaw, IndifferentLaw, VocabularyLaw
+from deepwide.laws.law import DepthLaw, Law
+from deepwide.laws.power import AspectLaw, PowerLaw
+from deepwide.laws.surface import SurfaceLaw
+from deepwide.laws.transition import RidgeLaw, TransitionLaw
+from deepwide.quantities import show_count
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 LARGEST_BYTES = 2**20
 FORMAT = "deepwide-law-1"
+SIZES = (1e3, 1e16)  # block parameters that a law may be asked about
+BEYOND_THE_FIT = 1e3  # a fitted law need only make sense this factor beyond the sizes it was fitted on
+DEPTHS = (1e-3, 1e6)  # layers that a law may answer with
+
+KINDS: tuple[type[Law], ...] = (
+    TransitionLaw, RidgeLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
+)  # fmt: skip
 
 
 @cache
 def published_laws() -> dict[str, Law]:
     """Every published law by name, the default first."""
     text = files(__package__).joinpath("published.json").read_text(encoding="utf-8")
-    return {law.name: law for law in TypeAdapter(list[AnyLaw]).validate_json(text)}
+    kinds = {kind.model_fields["kind"].default: kind for kind in KINDS}
+    # Our own file needs no validation (a test does it): the schema of all laws would cost a plan 15 ms.
+    laws = (kinds[fields["kind"]].model_construct(**_as_tuples(fields)) for fields in json.loads(text))
+    return {law.name: law for law in laws}
+
+
+def _as_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_tuples(inner) for name, inner in value.items()}
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def transition_law() -> TransitionLaw:
@@ -27,6 +54,11 @@ def transition_law() -> TransitionLaw:
     law = published_laws()["levine"]
     assert isinstance(law, TransitionLaw)
     return law
+
+
+def rival_laws(chosen: Law) -> tuple[Law, ...]:
+    """The chosen law and all other published ones; a fitted law with a published name replaces none of them."""
+    return (chosen, *(law for law in published_laws().values() if law != chosen))
 
 
 def find_law(name: str | Path | Law | None = None) -> Law:
@@ -46,53 +78,78 @@ def find_law(name: str | Path | Law | None = None) -> Law:
     )
 
 
-def depth_law(name: str | Path | Law | None = None) -> Law:
-    """`find_law`, refusing a law that names no depth."""
+def depth_law(name: str | Path | Law | None = None) -> DepthLaw:
+    """`find_law`, refusing a law that predicts no depth, or an impossible one."""
     law = find_law(name)
-    if not law.names_a_depth:
-        able = [other.name for other in published_laws().values() if other.names_a_depth]
+    if not isinstance(law, DepthLaw):
+        able = [other.name for other in published_laws().values() if isinstance(other, DepthLaw)]
         raise DeepwideError(
-            f"the law '{law.name}' names no depth ({law.details or law.about}); use one of {', '.join(able)}."
+            f"the law '{law.name}' predicts no depth ({law.details or law.about}); use one of {', '.join(able)}."
         )
+    if law not in published_laws().values():
+        check_depths(law)
     return law
+
+
+def check_depths(law: DepthLaw) -> None:
+    """Refuse a law whose depths are not usable numbers of layers at the sizes it may be asked about."""
+    low, high = SIZES
+    if law.fitted_block_params is not None:
+        low = min(max(low, law.fitted_block_params[0] / BEYOND_THE_FIT), high)
+        high = max(min(high, law.fitted_block_params[1] * BEYOND_THE_FIT), low)
+    N = np.geomspace(low, high, 27)
+    with np.errstate(all="ignore"):
+        L = law.depth(N).value
+    wrong = np.flatnonzero(~((DEPTHS[0] <= L) & (DEPTHS[1] >= L)))
+    if wrong.size:
+        raise DeepwideError(
+            f"the law '{law.name}' gives {L[wrong[0]]:.3g} layers at {show_count(N[wrong[0]])} block parameters: "
+            f"a usable law stays between {DEPTHS[0]:g} and {DEPTHS[1]:g}."
+        )
+
+
+@cache
+def any_law() -> "TypeAdapter[Law]":
+    """What validates a law of any kind; built when a file is read, since published laws do not need it."""
+    from pydantic import Field, TypeAdapter
+
+    union = functools.reduce(operator.or_, KINDS)
+    return TypeAdapter(Annotated[union, Field(discriminator="kind")])  # type: ignore[arg-type]
 
 
 def load_law(path: str | Path) -> Law:
     """A law saved by `save_law` (or by `deepwide fit`)."""
+    from pydantic import ValidationError
+
     path = Path(path)
     if not _is_file(path):
         raise DeepwideError(f"there is no law at {str(path)[:200]}.")
-    if path.stat().st_size > LARGEST_BYTES:
-        raise DeepwideError(f"{path} is too large for a law.")
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path, "a law", most=LARGEST_BYTES)
     except OSError as error:
         raise DeepwideError(f"cannot read {path}: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise DeepwideError(f"{path} is not JSON: {str(error)[:120]}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise DeepwideError(f'{path} is not a deepwide law: it must be an object with "format": "{FORMAT}".')
+        raise DeepwideError(f'{path} is not a law: it must be an object with "format": "{FORMAT}".')
     try:
-        law: Law = TypeAdapter(AnyLaw).validate_python(document.get("law"))
+        return any_law().validate_python(document.get("law"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "law"
         raise DeepwideError(f"{path} is not a law deepwide can read: {where}: {_brief(first['msg'])}.") from None
-    return law
 
 
 def save_law(law: Law, path: str | Path) -> Path:
-    """Save a law where `--law` can find it."""
+    """Save a law as a JSON file that `find_law` reads."""
     return write_text(path, json.dumps({"format": FORMAT, "law": law.model_dump(mode="json")}, indent=2) + "\n")
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name too long to be one
+    except (OSError, ValueError):  # a name too long to be one, or with a NUL in it
         return False
 
 
 def _brief(message: str) -> str:
-    """The start and the end of a message that quotes what it found, however long that is."""
+    """The start and the end of a message that quotes its input, however long that is."""
     return message if len(message) <= 240 else f"{message[:60]} … {message[-160:]}"

@@ -1,6 +1,45 @@
-"""From a budget to a shape: one plan with everything around it, or thousands at once."""
+"""From a budget to a shape (`plan`, `plan_many`), and from a shape to a judgement (`audit`) or its costs (`count`).
 
-from deepwide.planning.budget import Budget, BudgetKind, PlanTable, plan_many
-from deepwide.planning.plan import Candidate, NearModel, Plan, plan
+A question's module is loaded when it is first asked for, so that a plan does not wait for the others.
+"""
 
-__all__ = ["Budget", "BudgetKind", "Candidate", "NearModel", "Plan", "PlanTable", "plan", "plan_many"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepwide.planning.auditing import Audit as Audit
+    from deepwide.planning.auditing import audit as audit
+    from deepwide.planning.budget import Budget as Budget
+    from deepwide.planning.budget import BudgetKind as BudgetKind
+    from deepwide.planning.counting import Count as Count
+    from deepwide.planning.counting import count as count
+    from deepwide.planning.many import PlanTable as PlanTable
+    from deepwide.planning.many import plan_many as plan_many
+    from deepwide.planning.planner import Candidate as Candidate
+    from deepwide.planning.planner import NearModel as NearModel
+    from deepwide.planning.planner import Plan as Plan
+    from deepwide.planning.planner import plan as plan
+    from deepwide.planning.style import Style as Style
+
+_HOME = {
+    "Audit": "auditing",
+    "Budget": "budget",
+    "BudgetKind": "budget",
+    "Candidate": "planner",
+    "Count": "counting",
+    "NearModel": "planner",
+    "Plan": "planner",
+    "PlanTable": "many",
+    "Style": "style",
+    "audit": "auditing",
+    "count": "counting",
+    "plan": "planner",
+    "plan_many": "many",
+}
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"deepwide.planning.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'deepwide.planning' has no attribute {name!r}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from deepwide.answers import Answer, Note
 from deepwide.errors import DeepwideError
+from deepwide.extras import needs
 from deepwide.quantities import plural, show_seconds
 from deepwide.separation.case import DRAWN, Case
 from deepwide.separation.certificates import Certificate
@@ -129,6 +130,7 @@ def certify(
     `confirm` measures again with a second prime and by FLINT; None means: if that takes under a minute. A stored
     certificate that is not confirmed is confirmed if `confirm` is True.
     """
+    needs("flint", "rank")
     watcher = watcher or Watcher()
     memory = default_memory() if memory is None else memory
     stored = store.find(case, prime, full_grid) if store else None

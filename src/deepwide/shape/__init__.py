@@ -1,6 +1,6 @@
 """Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out."""
 
-from deepwide.shape.config import Reading, read_config, write_config
+from deepwide.shape.config import Reading, config_path, read_config, write_config
 from deepwide.shape.families import FAMILIES, Family, family_named
 from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
 from deepwide.shape.memory import (
@@ -12,9 +12,9 @@ from deepwide.shape.memory import (
     training_memory,
 )
 from deepwide.shape.params import Params
+from deepwide.shape.params import count as count_params
 from deepwide.shape.parts import Experts, Head, Kind, LatentAttention
 from deepwide.shape.shape import Shape
-from deepwide.shape.style import Style
 
 __all__ = [
     "CONVENTIONS",
@@ -31,10 +31,11 @@ __all__ = [
     "Params",
     "Reading",
     "Shape",
-    "Style",
     "TrainingMemory",
     "cache_elements",
     "causal_training_flops",
+    "config_path",
+    "count_params",
     "family_named",
     "flops",
     "inference_memory",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deepwide.answers import Note
 from deepwide.errors import DeepwideError, quoted
 from deepwide.files import write_text
 from deepwide.shape.families import FAMILIES, LLAMA_LIKE, Fields, family_named
@@ -28,7 +29,12 @@ NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
     "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"),
     "an encoder": ("num_decoder_layers", "decoder_layers", "encoder_layers", "type_vocab_size"),
     "state-space layers": ("ssm_cfg", "mamba_d_state", "state_size"),
+    "linear-attention layers": ("linear_num_key_heads", "linear_key_head_dim", "linear_attn_config"),
+    "recurrent layers": ("lru_width", "attention_hidden_size", "rescale_every"),
+    "convolution layers": ("conv_L_cache", "conv_dim"),
 }
+LAYER_KINDS = ("layer_types", "block_types", "layers_block_type", "_block_types", "hybrid_layer_ids")
+ATTENTION = ("attention", "full_attention", "sliding_attention", "chunked_attention")
 OPTIONAL_ALIASES: dict[str, tuple[str, ...]] = {
     "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_kv_heads"),
     "head_dim": ("head_dim", "d_kv"),
@@ -38,11 +44,16 @@ OPTIONAL_ALIASES: dict[str, tuple[str, ...]] = {
 
 
 class Reading(NamedTuple):
-    """A shape read from a config, with its family (None if unknown) and what a reader should be told."""
+    """A shape read from a config, with its family (None if unknown) and what a reader should know."""
 
     shape: Shape
     family: str | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether the family is known, so that every count is exact."""
+        return self.family is not None
 
 
 def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False, **options: Any) -> Reading:
@@ -56,13 +67,14 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
     try:
         return _read(config, options)
     except DeepwideError as error:
-        raise DeepwideError(f"{source}: {error}") from None
+        raise DeepwideError(f"{str(source)[:200]}: {error}") from None
 
 
 def _read(config: Mapping[str, Any], options: Fields) -> Reading:
-    notes: list[str] = []
+    notes: list[Note] = []
     if isinstance(config.get("text_config"), Mapping):
-        notes.append(f"only the language model of this {quoted(config.get('model_type'))} config is counted")
+        text = f"only the language model of this {quoted(config.get('model_type'))} config is counted"
+        notes.append(Note.of("language-model-only", text))
         config = {"tie_word_embeddings": config.get("tie_word_embeddings")} | dict(config["text_config"])
         if config["tie_word_embeddings"] is None:
             del config["tie_word_embeddings"]
@@ -72,46 +84,66 @@ def _read(config: Mapping[str, Any], options: Fields) -> Reading:
         shape = FAMILIES[name].read(config)
         return Reading(shape.but(**given) if given else shape, name, tuple(notes))
     shape = _read_unknown(config, given)
-    notes.append(
-        (f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)")
-        + ": counted as a Llama-like decoder, which may be far off"
+    unknown = f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)"
+    text = f"{unknown}: counted as a Llama-like decoder, which may be far off"
+    return Reading(
+        shape, None, (Note.of("unknown-family", text, family=str(name)[:80] if isinstance(name, str) else None), *notes)
     )
-    return Reading(shape, None, tuple(notes))
 
 
 def write_config(shape: Shape, family: str, path: str | Path | None = None) -> Fields:
-    """The `config.json` of `shape` in a family's format, saved when a path is given."""
+    """The `config.json` of `shape` in a family's format, saved when a path is given (in a folder as `config.json`)."""
     config = family_named(family).write(shape)
     if path is not None:
-        write_text(path, json.dumps(config, indent=2) + "\n")
+        write_text(config_path(path), json.dumps(config, indent=2) + "\n")
     return config
+
+
+def config_path(path: str | Path) -> Path:
+    """Where `write_config` writes: the file itself, or `config.json` in a folder that exists."""
+    target = Path(path)
+    return target / "config.json" if target.is_dir() else target
 
 
 def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
     for what, keys in NOT_LLAMA_LIKE.items():
-        if found := next((key for key in keys if config.get(key)), None):
-            raise DeepwideError(
-                f"this config is of no family deepwide knows and has {what} ({found}), so it cannot be counted as a "
-                f"Llama-like decoder; known are {', '.join(FAMILIES)}."
-            )
+        if key := next((key for key in keys if config.get(key)), None):
+            raise DeepwideError(_not_llama_like(f"has {what} ({key})"))
+    for key in LAYER_KINDS:
+        kinds = config.get(key)
+        listed = kinds if isinstance(kinds, list) else []
+        if other := next((kind for kind in listed if kind not in ATTENTION), None):
+            raise DeepwideError(_not_llama_like(f"has layers of the kind {quoted(other)} ({key})"))
     fields: Fields = dict(LLAMA_LIKE)
     for field, keys in (ALIASES | OPTIONAL_ALIASES).items():
         value = next((config[key] for key in keys if config.get(key) is not None), None)
+        if isinstance(value, list) and field not in given:
+            raise DeepwideError(_not_llama_like(f"gives {field} per layer, as a list"))
         if value is not None:
             fields[field] = value
     fields.setdefault("tied", False)
     fields |= given
-    missing = [f"{field} (--{field.replace('_', '-')})" for field in ALIASES if field not in fields]
+    missing = [field for field in ALIASES if field not in fields]
     if missing:
         raise DeepwideError(
             f"this config is of no family deepwide knows ({', '.join(FAMILIES)}) and lacks {', '.join(missing)}: "
-            "give them as options."
+            "give them as well."
         )
     return Shape.of(**fields)
 
 
+def _not_llama_like(why: str) -> str:
+    return (
+        f"this config is of no family deepwide knows and {why}, so it cannot be counted as a Llama-like decoder; "
+        f"known are {', '.join(FAMILIES)}."
+    )
+
+
 def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
-    path = Path(source)
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:  # no such user
+        path = Path(source)
     try:
         if path.is_dir():
             path = path / "config.json"
@@ -119,12 +151,14 @@ def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
             if path.stat().st_size > LARGEST_BYTES:
                 raise DeepwideError(f"{path} is too large for a config ({path.stat().st_size:,} bytes).")
             return _parse(path.read_bytes(), str(path))
-    except OSError as error:  # not allowed, or a name too long to be one
-        raise DeepwideError(f"cannot read {str(path)[:200]}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # not allowed, too long for a name, a NUL in it
+        if isinstance(error, DeepwideError):
+            raise
+        raise DeepwideError(f"cannot read {str(path)[:200]!r}: {getattr(error, 'strerror', error)}.") from None
     if not HUB_ID.fullmatch(str(source)) or str(source).endswith(".json"):
         raise DeepwideError(f"there is no config at {path}.")
     if not network:
-        raise DeepwideError(f"there is no folder {source}; to fetch it from the hub, allow the network: --network.")
+        raise DeepwideError(f"there is no folder {source}, and without network access the hub was not asked.")
     return _parse(_fetch(str(source)), str(source))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.extras import needs
 from deepwide.run import FINISHED, LEASE_SECONDS, has_result, local_path, read_run
 from deepwide.sweeping.driver import Driver, Outcome
 from deepwide.sweeping.executors import Resources, executor_named
@@ -58,6 +59,8 @@ def sweep(
     if on == "local" and device not in ("auto", "cpu"):
         _check_device(device)
     unfinished = sum(not has_result(home / cell.id) for cell in cells)
+    if unfinished and on == "local" and any(cell.config.get("trainer") != "toy" for cell in cells):
+        needs("torch", "train")
     seconds = expected_seconds(cells, home, threads)
     driver = Driver(executor, per_worker=cells_per_worker(seconds))
     reader = StateReader(spec.name, cells, home, seconds, max(1, min(executor.slots, unfinished)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from deepwide.answers import Answer, Note
+from deepwide.extras import needs
 from deepwide.run import RunFolder, owner_name
 from deepwide.training.config import RunConfig, resolve
 from deepwide.training.counts import run_counts
@@ -95,6 +96,8 @@ def train(
     which the answer holds too; when `stop` returns True, the run saves a checkpoint and returns. `log` names other
     places to record to, such as tensorboard:logs. Under torchrun every process calls this, and the first one writes.
     """
+    needs("torch", "train")
+    needs("safetensors", "train")
     run = resolve(config)
     for asked in log:
         check_sink(asked)

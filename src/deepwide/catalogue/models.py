@@ -1,0 +1,133 @@
+"""Public models as data: `models.json`, one line per model, looked up by a forgiving name."""
+
+import json
+import math
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pydantic import ConfigDict
+
+from deepwide.answers import Answer
+from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.shape import Params, Shape, family_named
+
+# Owners under which the Hugging Face hub has an organisation's models, beside the organisation's own name.
+OWNERS = {
+    "AI2": ("allenai",),
+    "AI21": ("ai21labs",),
+    "BSC": ("BSC-LT",),
+    "DeepMind": ("google-deepmind",),
+    "DeepSeek": ("deepseek-ai",),
+    "Hugging Face": ("HuggingFaceTB",),
+    "Meta": ("meta-llama", "facebook"),
+    "Mistral": ("mistralai", "mistral-community"),
+    "OpenAI": ("openai-community", "gpt2"),
+    "OpenLM": ("openlm-research",),
+    "Stability": ("stabilityai",),
+    "TII": ("tiiuae",),
+}
+
+
+class Model(Answer):
+    """A public model: its shape, and where the numbers come from."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    name: str
+    org: str
+    shape: Shape
+    family: str | None
+    published_total: int | None  # what our count is tested against, where there is such a number
+    source: str
+    note: str
+
+    @property
+    def params(self) -> Params:
+        """Parameters part by part."""
+        return self.shape.params
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The model in one row."""
+        s, p = self.shape, self.params
+        sizes = {"depth": s.depth, "width": s.width, "heads": s.heads, "kv_heads": s.kv_heads, "vocab": s.vocab}
+        counts = {"block_params": p.block, "total_params": p.total, "active_params": p.active}
+        return [{"name": self.name, "org": self.org, "family": self.family} | sizes | counts]
+
+
+@cache
+def _entries() -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(files(__package__).joinpath("models.json").read_text(encoding="utf-8")))
+
+
+@cache
+def _model(index: int) -> Model:
+    entry = _entries()[index]
+    config = entry.get("config")
+    return Model.model_construct(
+        name=entry["name"],
+        org=entry["org"],
+        shape=family_named(config["model_type"]).read(config) if config else Shape(**entry["shape"]),
+        family=config["model_type"] if config else None,
+        published_total=entry.get("total"),
+        source=entry["source"],
+        note=entry.get("note", ""),
+    )
+
+
+@cache
+def all_models() -> tuple[Model, ...]:
+    """Every model of the catalogue, by name."""
+    return tuple(_model(index) for index in range(len(_entries())))
+
+
+def find_model(name: str) -> Model:
+    """The model of that name; case and punctuation do not matter, an owner before a slash must be the model's.
+
+    >>> find_model("meta-llama/Llama-3-8B").shape.total_params
+    8030261248
+    """
+    known = {_plain(model.name): model for model in all_models()}
+    owner, _, bare = name.rpartition("/")
+    dotted = re.sub(r"(?<=\d)_(?=\d)", ".", bare)  # the hub has phi-1_5; and opt_1_3b is not opt-13b
+    model = known.get(_plain(dotted)) or known.get(_plain(bare))
+    if model is None:
+        word = bare[:60].removeprefix("Meta-")
+        raise DeepwideError(
+            f"no model '{name[:60]}' in the catalogue: {did_you_mean(word, (m.name for m in all_models()))}"
+        )
+    if "/" in name and _plain(owner) not in {_plain(other) for other in (model.org, *OWNERS.get(model.org, ()))}:
+        raise DeepwideError(
+            f"no model '{name[:60]}' in the catalogue: {model.name} is by {model.org}; did you mean '{model.name}'?"
+        )
+    return model
+
+
+def search_models(text: str = "") -> list[Model]:
+    """The models whose name, organisation or family contains a text."""
+    word = text.lower()
+    matches = [m for m in all_models() if word in f"{m.name} {m.org} {m.family or ''}".lower()]
+    if not matches:
+        names = [m.name for m in all_models()]
+        raise DeepwideError(f"no model matches '{text[:60]}': {did_you_mean(text[:60], names)}")
+    return matches
+
+
+def nearest_models(shape: Shape, count: int = 3) -> list[Model]:
+    """The public models nearest in block parameters, then in depth (dense ones only, sizes within a factor 3)."""
+    size = shape.block_params
+
+    def distance(entry: tuple[Model, int]) -> float:
+        model, params = entry
+        return abs(math.log(params / size)) + 0.3 * abs(math.log(model.shape.depth / shape.depth))
+
+    # A plan should not read a hundred configs for three: blocks are a part of the published total.
+    models = [_model(i) for i, entry in enumerate(_entries()) if entry.get("total", math.inf) > size / 3]
+    dense = [(m, m.shape.block_params) for m in models if m.shape.experts is None]
+    near = [(model, params) for model, params in dense if 1 / 3 < params / size < 3]
+    return [model for model, _ in sorted(near, key=distance)[:count]]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())

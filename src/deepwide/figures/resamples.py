@@ -1,0 +1,73 @@
+"""What a reader asks about over the bootstrap's resamples, with the estimate: each pair of quantities in a panel."""
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from deepwide.errors import DeepwideError
+from deepwide.figures.style import BLUE, RED, framed, inline
+from deepwide.quantities import show_count
+
+if TYPE_CHECKING:
+    from deepwide.fitting import Fit
+
+FEWEST = 20
+MOST = 1000  # points in a panel
+MOST_QUANTITIES = 4
+
+
+def resample_plot(fit: "Fit", title: str = "") -> Any:
+    """A histogram of one quantity, or a cloud for each pair of several."""
+    if not fit.names:
+        raise DeepwideError("these runs give no law, so there is none to resample: draw the curves or the residuals.")
+    if len(fit.resamples) < FEWEST:
+        raise DeepwideError(f"this fit has fewer than {FEWEST} resamples to draw: fit with a bootstrap of 1000.")
+    quantities = dict(itertools.islice(fit.resampled().items(), MOST_QUANTITIES))
+    columns = {_title(fit, name): values.tolist() for name, values in quantities.items()}
+    usable = len(next(iter(columns.values()))) - 1
+    note = "" if usable == len(fit.resamples) else f"; {len(fit.resamples) - usable} have no best depth"
+    note += "; ln width = a + b·depth" if "a" in quantities else ""
+    return _histogram(columns, title, note) if len(columns) == 1 else _clouds(columns, title, note)
+
+
+def _title(fit: "Fit", name: str) -> str:
+    """A quantity as an axis names it."""
+    base = getattr(fit, "base", None)
+    if name == "best_depth":
+        unit = f"best depth / depth of {base.name}" if base else "best depth (layers)"
+        return unit + (f" at {show_count(round(fit.centre))}" if "drift" in fit.names else "")  # type: ignore[attr-defined]
+    if name == "growth":
+        return "its power of the size" + (f" above that of {base.name}" if base else "")
+    if name == "cost_of_factor_2":
+        return "cost of a factor 2 (%)"
+    return f"exponent of {name.removesuffix('_exponent')}" if name.endswith("_exponent") else name
+
+
+def _histogram(columns: dict[str, list[float]], title: str, note: str) -> Any:
+    import altair as alt
+
+    ((name, values),) = columns.items()
+    bars = alt.Chart(inline([{"value": value} for value in values[1:]])).mark_bar(color=BLUE, opacity=0.7)
+    mark = alt.Chart(inline([{"value": values[0]}])).mark_rule(color=RED, strokeWidth=2)
+    x = alt.X("value:Q", bin=alt.Bin(maxbins=40), title=name)
+    chart = alt.layer(bars.encode(x=x, y=alt.Y("count()", title="resamples")), mark.encode(x="value:Q"))
+    words = f"{len(values) - 1} resamples of the runs; red: the estimate{note}"
+    return framed(chart, title or "Bootstrap", words, 420, 280)
+
+
+def _clouds(columns: dict[str, list[float]], title: str, note: str) -> Any:
+    import altair as alt
+
+    drawn = min(len(next(iter(columns.values()))) - 1, MOST)
+    axis: dict[str, Any] = {
+        "scale": alt.Scale(zero=False),
+        "axis": alt.Axis(tickCount=5, labelFlush=False, labelOverlap=True),
+    }
+    panels = []
+    for (first, u), (second, v) in itertools.combinations(columns.items(), 2):
+        x, y = alt.X("x:Q", title=first, **axis), alt.Y("y:Q", title=second, **axis)
+        points = [{"x": a, "y": b} for a, b in zip(u, v, strict=True)]
+        cloud = alt.Chart(inline(points[1 : drawn + 1])).mark_point(filled=True, size=12, opacity=0.4, color=BLUE)
+        centre = alt.Chart(inline(points[:1])).mark_point(shape="cross", size=120, color=RED, opacity=1)
+        panels.append(alt.layer(cloud, centre).encode(x=x, y=y).properties(width=260, height=220))
+    words = f"points: {drawn} resamples of the runs; red cross: the estimate{note}"
+    return framed(alt.concat(*panels, columns=3), title or "The fit over resamples of its runs", words)

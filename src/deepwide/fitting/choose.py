@@ -1,0 +1,131 @@
+"""Which rows a fit uses: those asked for, those that ended, and of each shape those at its best learning rate."""
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from deepwide.answers import Note
+from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.fitting.runs import COLUMNS, SHAPE
+from deepwide.fitting.words import note
+
+Row = dict[str, Any]
+Limit = tuple[str, str, float]  # ("depth", "<=", 8)
+# Words that other people's tables have for how a run ended.
+FINISHED = ("done", "finished", "completed", "complete", "success", "succeeded", "ok")
+DIVERGED = ("diverged", "nan", "exploded")
+FAILED = ("failed", "oom", "crashed", "killed", "error")
+ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
+NEAR = 0.01  # relative: how close to a value a row must be
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def within_limits(rows: list[Row], limits: Iterable[Limit]) -> tuple[list[Row], list[Note]]:
+    """The rows that obey each limit; a row without the value obeys none."""
+    notes = []
+    for name, sign, value in limits:
+        _check_column(name)
+        if sign not in SIGNS:
+            raise DeepwideError(f"there is no limit {quoted(sign)}: it must be one of {', '.join(SIGNS)}.")
+        chosen = [row for row in rows if SIGNS[sign](row.get(name, math.nan), value)]
+        if not chosen:
+            raise DeepwideError(f"no run is left that has {name} {sign} {value:g}.")
+        if len(chosen) < len(rows):
+            blank = any(math.isnan(row.get(name, math.nan)) for row in rows)
+            count = len(rows) - len(chosen)
+            notes.append(note("rows-left-out", count=count, name=name, sign=sign, value=value, blank=blank))
+        rows = chosen
+    return rows, notes
+
+
+def near_values(rows: list[Row], where: Mapping[str, float]) -> list[Row]:
+    """The rows within 1% of each value; for what grows along a run, of each run only its nearest row."""
+    for name, value in where.items():
+        _check_column(name)
+        rows = _near(rows, name, value)
+    return rows
+
+
+def _near(rows: list[Row], name: str, value: float) -> list[Row]:
+    def distance(row: Row) -> float:
+        return abs(float(row.get(name, math.nan)) - value)
+
+    near = [row for row in rows if distance(row) <= NEAR * abs(value) < math.inf]
+    if not near:
+        raise DeepwideError(f"no run has {name} within 1% of {value:g}.")
+    if name not in ALONG_A_RUN:
+        return near
+
+    def run(row: Row) -> tuple[Any, ...]:
+        return tuple(row.get(other) for other in COLUMNS if other not in (*ALONG_A_RUN, "loss"))
+
+    nearest: dict[tuple[Any, ...], float] = {}
+    for row in sorted(near, key=distance):
+        nearest.setdefault(run(row), row[name])
+    return [row for row in near if row[name] == nearest[run(row)]]  # several, where repeats have no seed to tell them
+
+
+def without_embeddings(rows: list[Row], embedding_rows: float) -> list[Row]:
+    """The rows with block parameters: the total less so many rows of the width."""
+    if not all({"total_params", "width"} <= row.keys() for row in rows):
+        raise DeepwideError(
+            "removing embedding rows needs the columns 'total_params' and 'width' in every row: map them (column "
+            "total_params=YOUR_COLUMN)."
+        )
+    return [row | {"block_params": row["total_params"] - embedding_rows * row["width"]} for row in rows]
+
+
+def count_repeats(rows: list[Row]) -> list[Note]:
+    """A note where rows repeat others exactly."""
+    repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
+    return [note("rows-repeated", count=repeated)] if repeated else []
+
+
+def ended(rows: list[Row], source: str) -> tuple[list[Row], list[Note]]:
+    """What can be fitted: runs that finished, and those that diverged, whose loss is not a number."""
+    usable, failed = [], 0
+    unknown: Counter[str] = Counter()
+    for row in rows:
+        status, loss = row.get("status", "done"), row.get("loss")
+        diverged = status in DIVERGED or (status in FINISHED and loss is not None and not loss < math.inf)
+        if diverged or (status in FINISHED and loss is not None):
+            usable.append(row | {"loss": math.nan if diverged else loss, "diverged": diverged})
+        elif status in FINISHED + FAILED:
+            failed += 1
+        else:
+            unknown[" ".join(str(status).split())[:40]] += 1
+    notes = [note("runs-failed", count=failed)] if failed else []
+    if unknown:
+        notes.append(note("status-unknown", count=unknown.total(), words=dict(unknown.most_common(5))))
+    if not usable:
+        raise DeepwideError(f"{source} has no finished run" + "".join(f": {n}" for n in notes[:1]) + _rest(notes))
+    return usable, notes
+
+
+def _rest(notes: list[Note]) -> str:
+    return "".join(f"; {n}" for n in notes[1:]) + "."
+
+
+def best_rates(rows: list[Row]) -> tuple[list[Row], list[Note]]:
+    """For each shape and length, the runs at its best learning rate: of those at which fewest diverged."""
+    groups: dict[tuple[Any, ...], dict[float, list[Row]]] = {}
+    for row in rows:
+        group = tuple(row.get(name) for name in (*SHAPE, "tokens"))
+        groups.setdefault(group, {}).setdefault(row.get("lr", math.nan), []).append(row)
+    if all(len(rates) == 1 for rates in groups.values()):
+        return rows, []
+
+    def badness(runs: list[Row]) -> tuple[float, float]:
+        losses = [row["loss"] for row in runs if not row["diverged"]]
+        return 1 - len(losses) / len(runs), sum(losses) / max(len(losses), 1)
+
+    best = [row for rates in groups.values() for row in min(rates.values(), key=badness)]
+    diverged = sum(row["diverged"] for row in rows) - sum(row["diverged"] for row in best)
+    return best, [note("best-rates", left_out=len(rows) - len(best), diverged=diverged)]
+
+
+def _check_column(name: str) -> None:
+    if name not in COLUMNS or name == "status":
+        raise DeepwideError(f"there is no column '{name[:60]}' to choose by: {did_you_mean(name, COLUMNS)}")

@@ -1,0 +1,209 @@
+"""The sentence of every note, by its code: what was done to the data, and what a careful reader of a fit must know.
+
+Code decides by codes and numbers; words are made here and nowhere else. No sentence names a command-line option.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from deepwide.answers import Interval, Note
+from deepwide.quantities import plural, show_count
+
+
+def note(code: str, **data: Any) -> Note:
+    """The note of that code with its numbers.
+
+    >>> str(note("crossing-outside", shallow=2, deep=4))
+    'the crossing of 2 and 4 layers lies outside the sizes trained'
+    """
+    return Note(code, _TEXTS[code](**data), data)
+
+
+def joined(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def show_size(size: float | None) -> str:
+    """48.2K, or that there is no limit."""
+    return "no limit" if size is None or size > 1e15 else show_count(round(size))
+
+
+def show_interval(interval: Interval, digits: int = 3) -> str:
+    """3.2 (2.9 to 3.5), without the brackets where there is no interval."""
+    text = f"{interval.value:.{digits}g}"
+    return text if interval.low is None else f"{text} ({interval.low:.{digits}g} to {interval.high:.{digits}g})"
+
+
+def noise_by_depth(noises: Mapping[int, float]) -> str:
+    """The noise of each depth."""
+    shares = ", ".join(f"{100 * noise:.2g}" for noise in noises.values())
+    return f"{shares}% of loss at {joined([str(depth) for depth in noises])} layers"
+
+
+def group_name(depth: float, size: float) -> str:
+    """All seeds of one shape, as a sentence names them."""
+    return f"depth {depth:g} at {show_count(round(size))}"
+
+
+def _left_out(count: int, name: str, sign: str, value: float, blank: bool) -> str:
+    beyond = {"<": "of {:g} or more", "<=": "above {:g}", ">": "of {:g} or less", ">=": "below {:g}"}[sign]
+    return f"{count} rows with {name} {beyond.format(value)}{', or none' * blank}: left out as asked"
+
+
+def _rates(left_out: int, diverged: int) -> str:
+    text = "shapes trained at several learning rates: the best of each, by the mean over its seeds"
+    return text + (f"; {left_out} runs at other rates left out, of which {diverged} diverged" if diverged else "")
+
+
+def _statuses(count: int, words: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{word!r} {number}" for word, number in words.items())
+    return f"{count} runs have a status that is not known ({shown}): left out; write 'done' or 'diverged'"
+
+
+def _hangs(what: str, groups: Sequence[str]) -> str:
+    return f"{what} depends on one group: without {' or without '.join(groups)} there is none"
+
+
+def _influence(row: int, others_in_group: int, name: str, errors: float, others: int) -> str:
+    who = f"row {row}" + (f" and the {others_in_group} others of its group" if others_in_group else "")
+    more = f", and {plural(others, 'other group')} also move{'s' * (others == 1)} one by more than 1" if others else ""
+    return f"without {who}, {name} moves by {errors:.1f} of its standard errors{more}: the fit depends on single runs"
+
+
+_LEFT_OUT_TERMS = {
+    "drift": "the best depth moves against the base law with size: allow a drift",
+    "bend": "the best depth is not quite a power of the size",
+    "skew": "the bowl is steeper on one side, which this model leaves out",
+    "embeddings": "the embeddings' share matters: add its term (embeddings)",
+}
+
+
+def _with_term(term: str, minimum: float, unit: str) -> str:
+    return f"{_LEFT_OUT_TERMS[term]} (the minimum is then at {minimum:.2f} {unit})"
+
+
+_TEXTS: dict[str, Callable[..., str]] = {
+    # What was done to the data.
+    "column-guessed": lambda column, name, table: f"{column} is the column '{name}' of {table}",
+    "block-params-assumed": lambda: "block parameters were not given: assumed to be 12·depth·width²",
+    "tokens-from-flops": lambda: "tokens were not given: assumed to be FLOPs / 6·parameters",
+    "embeddings-removed": lambda rows: f"block parameters are the total less {rows:g}·width",
+    "seeds-unlinked": lambda: "seeds do not link all shapes: treated as repeats of a shape, not as pairs across shapes",
+    "runs-unfinished": lambda count, folder: f"{plural(count, 'run')} in {folder} not finished: left out",
+    "run-unreadable": lambda folder, error: f"{folder} cannot be read and is left out: {error}",
+    "runs-failed": lambda count: f"{count} runs failed or have no loss: left out, they say nothing about the shape",
+    "runs-diverged": lambda count: (
+        f"{count} runs diverged: their losses are taken to be above the worst of their shape, or near their size"
+    ),
+    "status-unknown": _statuses,
+    "rows-left-out": _left_out,
+    "rows-repeated": lambda count: (
+        f"{count} rows repeat another row exactly: if they are the same runs twice, their shapes may weigh too much "
+        "(errors count shapes, not rows, and do not shrink)"
+    ),
+    "best-rates": _rates,
+    # A transition.
+    "depth-left-out": lambda depth, runs, diverged: (
+        f"depth {depth:g} finished at fewer than three sizes: its {runs} runs ({diverged} diverged) are left out"
+    ),
+    "crossing-outside": lambda shallow, deep: (
+        f"the crossing of {shallow} and {deep} layers lies outside the sizes trained"
+    ),
+    "crossing-vanishes": lambda shallow, deep, share: (
+        f"{share:.0%} of the resamples have no crossing of {shallow} and {deep} layers"
+    ),
+    "curves-misfit": lambda ratio: (
+        f"the curves miss shapes by {ratio:.0f} times what seeds differ: a parabola does not fit so many sizes; fit "
+        "fewer (where block_params>NUMBER)"
+    ),
+    "few-groups": lambda spare: (
+        f"only {plural(spare, 'group')} more than parameters: errors mean little; train more shapes or seeds"
+    ),
+    "leverage": lambda count, depth, size: (
+        f"{plural(count, 'group')} determine{'s' * (count == 1)} {'its' if count == 1 else 'their'} own fit (leverage "
+        f"above 0.95), the first {group_name(depth, size)}"
+    ),
+    "embeddings-large": lambda share: (
+        f"up to {share:.0%} of the parameters are embeddings: at small sizes they confound the comparison of depths"
+    ),
+    "line-outside": lambda: "the line uses a crossing that lies outside the data: treat a and b as a guess",
+    "line-unlimited": lambda: (
+        "a crossing of the line has no limit on one side: a, b and their errors are a guess"
+    ),
+    "depends-on-one": _hangs,
+    "moves-without-one": lambda what, groups: (
+        f"{what} moves by more than its error without {' or without '.join(groups)}"
+    ),
+    # Noise, of transitions and ridges.
+    "noise-borrowed": lambda depths: (
+        f"depth {joined([str(depth) for depth in depths])} has too few sizes to estimate its own noise: it gets that "
+        "of all depths"
+    ),
+    "noise-unequal": lambda depths, noises: (
+        f"depths scatter differently (noise {noise_by_depth(dict(zip(depths, noises, strict=True)))}): errors are "
+        "wrong unless each depth has its own (noise depth)"
+    ),
+    # A ridge.
+    "minimum-outside": lambda: "the minimum lies outside the depths trained",
+    "bowl-hidden-by-one": lambda group: f"without the group of {group} there would be a bowl",
+    "bowl-depends-on-one": lambda group: f"without the group of {group} there is no bowl",
+    "minimum-moves-without-one": lambda group, minimum: (
+        f"without the group of {group} the minimum moves to {minimum:.2f}, beyond its interval"
+    ),
+    "drift-left-out": lambda minimum, unit: _with_term("drift", minimum, unit),
+    "bend-left-out": lambda minimum, unit: _with_term("bend", minimum, unit),
+    "skew-left-out": lambda minimum, unit: _with_term("skew", minimum, unit),
+    "embeddings-left-out": lambda minimum, unit: _with_term("embeddings", minimum, unit),
+    "base-extrapolated": lambda law, fitted: (
+        f"the base law '{law}' was {fitted}: here it is only a scale; try the base 'power'"
+    ),
+    "checkpoints-as-runs": lambda lengths: (
+        f"up to {lengths} lengths of one shape count as separate runs: if they are checkpoints of one run, errors are "
+        "too small; keep one (where tokens=NUMBER)"
+    ),
+    # A surface.
+    "term-unseen": lambda name, exponent: (
+        f"{name} went to zero: these runs do not show its term" + ", and its exponent says nothing" * exponent
+    ),
+    "exponent-at-limit": lambda name, value, low, high: (
+        f"{name} stopped at {value:g}, the end of the range {low:g} to {high:g}: these runs do not determine it"
+    ),
+    "few-values": lambda name, count: f"only {count} different {name}: their exponent depends on single values",
+    "collinear": lambda first, second: (
+        f"{first} and {second} go together in all runs: their terms cannot be told apart"
+    ),
+    "influence": _influence,
+    "several-minima": lambda: "the search met several minima; the best is reported",
+    "resamples-unconverged": lambda count, resamples: (
+        f"{count} of {resamples} resamples stopped before full convergence"
+    ),
+    "shape-checkpoints": lambda rows: (
+        f"each shape has {rows:.0f} rows: if these are checkpoints of one run, the errors are too small; resample "
+        "shapes (unit shape)"
+    ),
+    "errors-unknown": lambda inside: (
+        f"{inside or 'no'} residuals lie near zero, too few to estimate standard errors from: has each run two losses?"
+    ),
+    "errors-zero": lambda: "every run lies on the surface, so its standard errors are 0: is the loss computed?",
+    "count-approximate": lambda percent: (
+        f"the law counts parameters as a·depth·width² + b·width, up to {percent:.0f}% off"
+    ),
+    "count-unrelated": lambda: (
+        "the parameters of these runs do not grow with depth·width²: there is no law of depth"
+    ),
+    # Predictions and optima.
+    "outside-size": lambda value, low, high: (
+        f"{show_count(value)} parameters lie outside the runs, which have {show_count(low)} to {show_count(high)}"
+    ),
+    "outside-depth": lambda value, low, high: f"depth {value:g} lies outside the runs, which have {low:g} to {high:g}",
+    "outside-tokens": lambda value, low, high: (
+        f"{show_count(value)} tokens lie outside the runs, which have {show_count(low)} to {show_count(high)}"
+    ),
+    "flops-outside": lambda flops, low, high: (
+        f"{flops:.3g} FLOPs lie outside the runs, which took {low:.3g} to {high:.3g}"
+    ),
+    "optimum-outside": lambda what, value, low, high: (
+        f"the optimum's {what}, {show_count(value)}, lies outside the runs' {show_count(low)} to {show_count(high)}"
+    ),
+}  # fmt: skip

@@ -1,0 +1,224 @@
+"""Audit: a shape judged by a law, with the interval and the rule of the verdict."""
+
+import math
+import os
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import computed_field
+
+from deepwide.answers import Answer, Interval, Note, Verdict
+from deepwide.catalogue import find_shape
+from deepwide.errors import DeepwideError
+from deepwide.laws import DepthLaw, Law, Opinion, depth_cost, depth_law, outside_the_data, rival_laws
+from deepwide.planning.budget import Budget
+from deepwide.planning.reasons import law_notes
+from deepwide.planning.rounding import round_shapes
+from deepwide.planning.style import Style
+from deepwide.quantities import plural
+from deepwide.shape import Params, Shape
+
+Outcome = Literal["too deep", "within", "too shallow"]
+Cost = Literal["measurable", "not measurable", "negative", "no data"]
+WITHIN = 0.10  # for a law that publishes no errors
+RULE = "too deep (shallow) if the whole 95% interval of depth / law's depth is above (below) 1, else within"
+RULE_WITHOUT_ERRORS = f"the law has no errors: within means {WITHIN:.0%} of its depth"
+COST_WORDS: dict[Cost, str] = {
+    "measurable": "measurable cost",
+    "not measurable": "no measurable cost",
+    "negative": "the loss data disagree",
+    "no data": "no loss data",
+}
+
+
+class Audit(Answer):
+    """What a law says about a shape that exists."""
+
+    name: str
+    shape: Shape
+    family: str | None
+    exact: bool  # False: read from a config of an unknown family, so every count is a guess
+    params: Params
+    law: str
+    law_status: str
+    law_depth: Interval
+    depth_over_law: Interval
+    verdict: Verdict  # too deep, within, too shallow; with experts, by total parameters
+    verdict_active: Verdict | None  # with experts, the same by active parameters
+    loss_percent: Interval | None  # against the law's own depth at equal size; None far beyond the data
+    instead: Shape | None  # the planner's shape of this size, with the model's own head width and key/value heads
+    theory_threshold: float  # log_3 width: below it depth is worth doubly exponentially more (Levine et al. 2020)
+    past_threshold: bool
+    vocabulary_wastes_width: bool
+    opinions: list[Opinion]
+    notes: list[Note]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def cost(self) -> Cost:
+        """Whether the loss data show that the depth costs anything: the interval excludes zero or not."""
+        interval = self.loss_percent
+        if interval is None or interval.low is None or interval.high is None:
+            return "no data"
+        return "measurable" if interval.low > 0 else "negative" if interval.high < 0 else "not measurable"
+
+    @property
+    def words(self) -> str:
+        """The verdict and its cost in a few words."""
+        outcome = self.verdict.outcome
+        if self.verdict_active is not None:
+            outcome = f"{outcome} by total, {self.verdict_active.outcome} by active parameters"
+        return f"{outcome}, {COST_WORDS[self.cost]}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one line."""
+        compared = {"too deep": "deeper than", "too shallow": "shallower than", "within": "as deep as"}
+        ratio = (
+            f"{self.name} is {compared[self.verdict.outcome]} the {self.law} law recommends: "
+            f"{plural(self.shape.depth, 'layer')}, {self.depth_over_law.value:.2f} times its {self.law_depth.value:.1f}"
+        )
+        interval = self.loss_percent
+        if interval is None or interval.low is None or interval.high is None:
+            return f"{ratio}; no loss data reach this far."
+        estimate = (
+            f"{interval.value:+.2f}% of loss against the law's depth ({interval.low:+.2f} to {interval.high:+.2f})"
+        )
+        if self.cost == "measurable":
+            return f"{ratio}; expect {estimate}."
+        if self.cost == "negative":
+            return f"{ratio}, but the loss data disagree: {estimate}."
+        return f"{ratio}; no measurable cost: {estimate}."
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The audit in one row."""
+        ratio, loss, instead = self.depth_over_law, self.loss_percent, self.instead
+        return [
+            {
+                "name": self.name,
+                "depth": self.shape.depth,
+                "width": self.shape.width,
+                "block_params": self.params.block,
+                "law": self.law,
+                "law_depth": self.law_depth.value,
+                "depth_over_law": ratio.value,
+                "depth_over_law_low": ratio.low,
+                "depth_over_law_high": ratio.high,
+                "outcome": self.verdict.outcome,
+                "cost": self.cost,
+                "loss_percent": loss.value if loss else None,
+                "loss_percent_low": loss.low if loss else None,
+                "loss_percent_high": loss.high if loss else None,
+                "instead_depth": instead.depth if instead else None,
+                "instead_width": instead.width if instead else None,
+            }
+        ]
+
+
+def audit(
+    model: Shape | str | os.PathLike[str] | None = None,
+    *,
+    name: str = "",
+    law: str | Law | None = None,
+    family: str | None = None,
+    network: bool = False,
+    **fields: Any,
+) -> Audit:
+    """Judge a model by a law (Levine et al.'s transition by default).
+
+    The model is a Shape, a name of the catalogue, a config.json or its folder, with `network` a hub id; or it is given
+    by its sizes (depth, width, …), which otherwise replace those of the model.
+
+    >>> result = audit("gpt3-175b")
+    >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
+    ('too deep', 1.19)
+    """
+    chosen = depth_law(law)
+    named = find_shape(model, family=family, network=network, **fields)
+    shape, title = named.shape, name or named.name
+    params = shape.params
+    law_depth = chosen.depth(params.block).at()
+    ratio = _ratio(shape.depth, law_depth)
+    active = None
+    if shape.experts is not None:
+        active = _ratio(shape.depth, chosen.depth(params.block - params.inactive).at())
+    narrowest = min(shape.vocab, shape.embedding_width or shape.width)
+    threshold = math.log(shape.width, 3)
+    return Audit.model_construct(
+        name=title,
+        shape=shape,
+        family=named.family,
+        exact=named.exact,
+        params=params,
+        law=chosen.name,
+        law_status=chosen.status,
+        law_depth=law_depth,
+        depth_over_law=ratio,
+        verdict=_judge(title, chosen, ratio, "total parameters" if active else "size"),
+        verdict_active=None if active is None else _judge(title, chosen, active, "active parameters"),
+        loss_percent=depth_cost(shape.depth, law_depth.value, params.block, chosen),
+        instead=_instead(shape, law_depth.value),
+        theory_threshold=threshold,
+        past_threshold=shape.depth > threshold,
+        vocabulary_wastes_width=shape.width > narrowest,
+        opinions=[other.opinion(params.block, shape.vocab) for other in rival_laws(chosen)],
+        notes=[*named.notes, *_notes(chosen, shape, params, active, narrowest)],
+    )
+
+
+def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None, narrowest: int) -> list[Note]:
+    notes = []
+    if active is not None:
+        size = params.block - params.inactive
+        text = (
+            f"laws were fitted on dense models: the ratio is by all {params.block:,} block parameters; by the {size:,} "
+            f"active ones it would be {active.value:.2f}"
+        )
+        notes.append(Note.of("experts", text, block=params.block, active=size, ratio_active=active.value))
+    notes += law_notes(law, params.block)
+    if law.name != "levine" and not law.bowl:
+        text = "loss differences are centred on the levine law's depth, whichever law judges"
+        notes.append(Note.of("cost-centre", text))
+    if beyond := outside_the_data(shape.depth, params.block, law):
+        notes.append(Note("cost-extrapolated", f"the loss difference is extrapolated: {beyond}", beyond.data))
+    if shape.width > narrowest:
+        text = (
+            f"width {shape.width:,} is beyond min(vocabulary, embedding width) = {narrowest:,}: the rest is wasted, "
+            "according to Wies et al. 2021"
+        )
+        notes.append(Note.of("wasted-width", text, width=shape.width, limit=narrowest))
+    return notes
+
+
+def _instead(shape: Shape, law_depth: float) -> Shape | None:
+    """The planner's shape of this size at the law's depth; None where it plans none (experts, latent attention)."""
+    if shape.experts is not None or shape.latent is not None or shape.ff_width == 0:
+        return None
+    style, size = Style.of_model(shape), Budget.of(shape.block_params)
+    amounts, L = np.array([size.amount]), np.array([max(1.0, law_depth)])
+    try:
+        rounded = round_shapes(style, amounts, L, style.width_for(L, amounts, size.measure), size.measure)
+        return style.shape(*(int(values[0]) for values in rounded))
+    except DeepwideError:  # nothing divides as this model does
+        return None
+
+
+def _ratio(depth: int, law_depth: Interval) -> Interval:
+    value = depth / law_depth.value
+    if law_depth.low is None or law_depth.high is None:
+        return Interval(value)
+    return Interval(value, depth / law_depth.high, depth / law_depth.low if law_depth.low > 0 else math.inf)
+
+
+def _judge(name: str, law: Law, ratio: Interval, by: str) -> Verdict:
+    low, high = (ratio.value - WITHIN, ratio.value + WITHIN) if ratio.low is None else (ratio.low, ratio.high)
+    assert low is not None
+    assert high is not None
+    outcome: Outcome = "too deep" if low > 1 else "too shallow" if high < 1 else "within"
+    return Verdict.model_construct(
+        claim=f"{name} has the depth that the {law.name} law recommends for its {by}",
+        outcome=outcome,
+        rule=RULE_WITHOUT_ERRORS if ratio.low is None else RULE,
+        measured=ratio,
+        notes=(),
+    )

@@ -1,0 +1,71 @@
+"""Plans of many budgets at once."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import field_serializer
+
+from deepwide.answers import Answer
+from deepwide.arrays import ArrayLike, Floats, Integers
+from deepwide.errors import DeepwideError
+from deepwide.laws import Law, depth_law
+from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.optimum import find_optimum, round_optimum
+from deepwide.planning.style import Style
+
+
+class PlanTable(Answer):
+    """Plans of many budgets: arrays of equal length."""
+
+    budget: Floats
+    optimal_depth: Floats
+    optimal_depth_low: Floats
+    optimal_depth_high: Floats
+    optimal_width: Floats
+    depth: Integers
+    width: Integers
+    head_dim: Integers
+    ff_width: Integers
+    block_params: Integers
+    total_params: Integers
+
+    @field_serializer("*", when_used="json")
+    def _plain(self, values: Any) -> list[Any]:
+        return [None if value != value else value for value in values.tolist()]  # NaN is no JSON
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per budget."""
+        columns = {name: getattr(self, name).tolist() for name in type(self).model_fields}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def plan_many(
+    budgets: ArrayLike, *, kind: BudgetKind = "block", law: str | Law | None = None, at_most: bool = False, **style: Any
+) -> PlanTable:
+    """Shapes for many budgets at once; the same rules as `plan`, without what surrounds each.
+
+    >>> table = plan_many([85e6, 1.3e9, 175e9])
+    >>> table.depth.tolist(), table.width.tolist()
+    ([23, 42, 81], [512, 1536, 13312])
+    """
+    if kind == "flops":
+        raise DeepwideError("plan_many takes sizes (block, total) or memory; for FLOPs, use plan.")
+    try:
+        amounts = np.atleast_1d(np.asarray(budgets, dtype=float))
+    except (TypeError, ValueError):
+        raise DeepwideError("budgets must be numbers.") from None
+    wanted = Style.of(style)
+    budget = Budget.of(1, kind, context=wanted.context)
+    optimum = find_optimum(wanted, depth_law(law), budget, amounts)
+    rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
+    params = wanted.grid(*rounded).params
+    return PlanTable.model_construct(
+        budget=amounts,
+        optimal_depth=optimum.depth.value,
+        optimal_depth_low=optimum.depth.low,
+        optimal_depth_high=optimum.depth.high,
+        optimal_width=optimum.width,
+        **rounded._asdict(),
+        block_params=np.asarray(params.block),
+        total_params=np.asarray(params.total),
+    )

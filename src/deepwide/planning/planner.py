@@ -1,0 +1,296 @@
+"""Plan: the shape to build for a budget, what surrounds it, what rival laws say, and why."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import computed_field
+
+from deepwide.answers import Answer, Interval, Note
+from deepwide.catalogue import nearest_models
+from deepwide.errors import DeepwideError
+from deepwide.laws import (
+    DepthLaw,
+    Law,
+    Opinion,
+    depth_cost,
+    depth_law,
+    measured_optimum,
+    outside_the_data,
+    rival_laws,
+    step_time_ratio,
+)
+from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.optimum import find_optimum, round_optimum, width_of_blocks
+from deepwide.planning.reasons import plan_notes, plan_reason
+from deepwide.planning.rounding import CLOSE, WideSearch, round_shapes, search_widely, usual_depths
+from deepwide.planning.style import Style
+from deepwide.quantities import parse_bytes
+from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
+
+SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
+DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
+BANDWIDTH = "3350GB"  # bytes per second of one H100
+LAYER_US = 10.0  # launches and synchronisation of one layer while decoding; an assumption, stated in the output
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A shape of the same budget and another depth, compared with the recommended one."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    ff_width: int
+    block_params: int
+    depth_over_law: float
+    loss_percent: Interval | None  # None: far beyond the data
+    extrapolated: bool
+    step_time: Interval
+    decode_time: float
+
+
+@dataclass(frozen=True)
+class NearModel:
+    """A public model of about the same size."""
+
+    name: str
+    depth: int
+    width: int
+    block_params: int
+    depth_over_law: float
+
+
+class Plan(Answer):
+    """The recommended shape and everything one should know before building it."""
+
+    budget_kind: BudgetKind
+    budget: int
+    budget_words: str
+    reached: int
+    law: str
+    law_status: str
+    law_params: float  # block parameters at which the laws were asked: the budget's; with a fixed side, the shape's
+    fixed: str | None  # "depth" or "width", if the user fixed it
+    law_depth: Interval  # its interval is the error of the law's own coefficients
+    law_width: Interval
+    measured_depth: Interval | None  # where Gemstones' loss data put the best depth; None: the law has its own data
+    shape: Shape
+    family: str
+    params: Params
+    tokens: int
+    tokens_from: str
+    train_flops_per_token: float
+    train_flops: float
+    training_bytes_per_sequence: int
+    training_state_bytes: int
+    inference_bytes: int
+    cache_bytes_per_token: int
+    candidates: list[Candidate]
+    opinions: list[Opinion]
+    nearest: list[NearModel]
+    reason: str
+    notes: list[Note]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def miss(self) -> float:
+        """How far the integer shape is from the budget, as a fraction."""
+        return self.reached / self.budget - 1
+
+    def __str__(self) -> str:
+        return (
+            f"Plan for {self.budget_words}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
+        )
+
+    __repr__ = __str__
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The same budget at several depths, one row per shape; `recommended` marks the plan's own."""
+        return [
+            {
+                "depth": c.depth,
+                "width": c.width,
+                "heads": c.heads,
+                "head_dim": c.head_dim,
+                "ff_width": c.ff_width,
+                "block_params": c.block_params,
+                "depth_over_law": c.depth_over_law,
+                "loss_percent": c.loss_percent.value if c.loss_percent else None,
+                "loss_percent_low": c.loss_percent.low if c.loss_percent else None,
+                "loss_percent_high": c.loss_percent.high if c.loss_percent else None,
+                "extrapolated": c.extrapolated,
+                "step_time": c.step_time.value,
+                "decode_time": c.decode_time,
+                "recommended": c.depth == self.shape.depth,
+            }
+            for c in self.candidates
+        ]
+
+
+def plan(
+    budget: int | float | str,
+    *,
+    kind: BudgetKind = "block",
+    law: str | Law | None = None,
+    compute: str = "epoch",
+    tokens: int | str | None = None,
+    depth: int | None = None,
+    width: int | None = None,
+    at_most: bool = False,
+    inference_precision: str = "bf16",
+    batch: int = 1,
+    bandwidth: float | str = BANDWIDTH,
+    layer_us: float = LAYER_US,
+    **style: Any,
+) -> Plan:
+    """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
+
+    `depth` or `width` fixes one of the two; `at_most` never exceeds the budget (memory never does). `style` takes
+    vocab, context, tied, head_dim, kv_heads, feed_forward, ff_ratio, family, width_multiple, tensor_parallel and
+    pipeline_stages. `bandwidth` (bytes per second) and `layer_us` (microseconds per layer) give the decode time.
+
+    >>> print(plan("1.3B"))
+    Plan for 1.3B block parameters: 42 × 1536, 1,455,226,368 parameters
+    """
+    wanted, chosen = Style.of(style), depth_law(law)
+    limit = Budget.of(
+        budget,
+        kind,
+        compute=compute,
+        tokens=tokens,
+        inference_precision=inference_precision,
+        batch=batch,
+        context=wanted.context,
+    )
+    if depth is not None and width is not None:
+        raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
+    decode = Decoding.of(bandwidth, layer_us)
+    fixed = "depth" if depth is not None else "width" if width is not None else None
+    amounts = np.array([limit.amount])
+    optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
+    rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
+    shape = wanted.shape(*(int(values[0]) for values in rounded))
+    reached, params = float(limit.measure(shape)), shape.params
+    # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
+    law_params = float(optimum.block_params[0]) if fixed is None else float(params.block)
+    law_depth = optimum.depth.at() if fixed is None else chosen.depth(params.block).at()
+    training = training_memory(shape)
+    inference = inference_memory(shape, precision=inference_precision, batch=batch)
+    per_token = flops(shape, convention="causal").training_per_token
+    train_tokens = limit.tokens or 20 * params.total
+    candidates = _candidates(wanted, shape, chosen, law_params, decode)
+    search = None
+    if abs(reached / limit.amount - 1) > CLOSE:
+        search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
+    # Our own numbers need no validation, and its schema would cost a plan 20 ms.
+    return Plan.model_construct(
+        budget_kind=kind,
+        budget=round(limit.amount),
+        budget_words=limit.words,
+        reached=round(reached),
+        law=chosen.name,
+        law_status=chosen.status,
+        law_params=law_params,
+        fixed=fixed,
+        law_depth=law_depth,
+        law_width=_law_width(wanted, law_depth, law_params),
+        measured_depth=None if chosen.bowl else measured_optimum(law_params),
+        shape=shape,
+        family=wanted.family,
+        params=params,
+        tokens=train_tokens,
+        tokens_from=limit.tokens_from,
+        train_flops_per_token=per_token,
+        train_flops=per_token * train_tokens,
+        training_bytes_per_sequence=training.activations + training.logits,
+        training_state_bytes=training.weights + training.gradients + training.optimiser,
+        inference_bytes=inference.total,
+        cache_bytes_per_token=inference.cache_bytes_per_token,
+        candidates=candidates,
+        opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
+        nearest=_nearest(chosen, shape),
+        reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
+        notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search),
+    )
+
+
+def _law_width(style: Style, depth: Interval, block_params: float) -> Interval:
+    """The widths that go with the law's depth and its limits at the same block parameters."""
+    at = [None if L is None else float(width_of_blocks(style, L, block_params)) for L in (depth.high, depth.low)]
+    return Interval(float(width_of_blocks(style, depth.value, block_params)), *at)
+
+
+def _nearer(
+    style: Style, budget: Budget, depth: float, fixed: str | None, width: int | None, at_most: bool
+) -> WideSearch | None:
+    """What a wide search finds for a budget that the plan misses."""
+    return search_widely(
+        style,
+        budget.amount,
+        int(usual_depths(style, np.array([depth]))[0]),
+        budget.measure,
+        width=width,
+        fixed_depth=fixed == "depth",
+        never_over=at_most or budget.kind == "memory",
+    )
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The two constants of the decode time: one token reads every weight once, and passes the layers one by one."""
+
+    bytes_per_second: float
+    layer_seconds: float
+
+    @classmethod
+    def of(cls, bandwidth: float | str, layer_us: float) -> "Decoding":
+        """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second."""
+        given = bandwidth.strip().removesuffix("/s") if isinstance(bandwidth, str) else bandwidth
+        rate = float(parse_bytes(given)) if isinstance(given, str) else float(given)
+        if not 0 < rate < float("inf") or not 0 <= layer_us <= 1e6:
+            raise DeepwideError(
+                "bandwidth must be above 0 bytes per second, and layer_us from 0 to 1e6 microseconds per layer."
+            )
+        return cls(rate, layer_us / 1e6)
+
+    def seconds(self, shape: Shape) -> float:
+        """Seconds per token at batch 1."""
+        return 2 * shape.total_params / self.bytes_per_second + shape.depth * self.layer_seconds
+
+
+def _candidates(style: Style, best: Shape, law: DepthLaw, law_params: float, decode: Decoding) -> list[Candidate]:
+    """About the same block parameters at other depths; those that constraints push off the size are left out."""
+    stages, size = style.pipeline_stages, Budget.of(best.block_params)
+    law_depth = law.depth_at(law_params)
+    depths = sorted({max(1, round(best.depth * factor / stages)) * stages for factor in DEPTH_FACTORS})
+    amounts, L = np.full(len(depths), size.amount), np.array(depths, dtype=float)
+    widths = style.width_for(L, amounts, size.measure)
+    rounded = round_shapes(style, amounts, L, widths, size.measure, fixed_depth=True)
+    shapes = [style.shape(*row) for row in zip(*(values.tolist() for values in rounded), strict=True)]
+    rows = []
+    for shape in (best if other.depth == best.depth else other for other in shapes):
+        if abs(shape.block_params / best.block_params - 1) > SAME_SIZE:
+            continue
+        rows.append(
+            Candidate(
+                depth=shape.depth,
+                width=shape.width,
+                heads=shape.heads,
+                head_dim=shape.head_dim,
+                ff_width=shape.ff_width,
+                block_params=shape.block_params,
+                depth_over_law=shape.depth / law_depth,
+                loss_percent=depth_cost(shape.depth, best.depth, best.block_params, law),
+                extrapolated=outside_the_data(shape.depth, best.block_params, law) is not None,
+                step_time=step_time_ratio(shape.depth, best.depth),
+                decode_time=decode.seconds(shape) / decode.seconds(best),
+            )
+        )
+    return rows
+
+
+def _nearest(law: DepthLaw, shape: Shape) -> list[NearModel]:
+    near = ((model.name, model.shape, model.shape.block_params) for model in nearest_models(shape))
+    return [NearModel(name, s.depth, s.width, params, s.depth / law.depth_at(params)) for name, s, params in near]

@@ -1,0 +1,132 @@
+"""Why a plan is what it is, and what its reader should know: the planner's English, from the planner's numbers."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepwide.answers import Interval, Note
+from deepwide.laws import DepthLaw, outside_the_data
+from deepwide.planning.budget import Budget
+from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
+from deepwide.planning.style import Style
+from deepwide.quantities import show_count
+from deepwide.shape import Shape
+
+if TYPE_CHECKING:
+    from deepwide.planning.planner import Candidate
+
+GEMSTONES = (
+    "loss differences come from a quadratic in log depth fitted to the 22 Gemstones models (23M to 1.8B block "
+    "parameters, 100B tokens), centred on the levine law whichever law plans"
+)
+
+
+def plan_reason(
+    law: DepthLaw,
+    shape: Shape,
+    law_params: float,
+    law_depth: Interval,
+    candidates: "Sequence[Candidate]",
+    fixed: str | None,
+) -> str:
+    """Two sentences: where the law points, and what the loss data say about leaving it."""
+    size = show_count(law_params)
+    first = f"At {size} block parameters the {law.name} law puts the best depth at {law_depth.value:.1f} layers"
+    if fixed:
+        first += f"; with the {fixed} you fixed, the shape has {shape.depth / law_depth.value:.2f} times that."
+    else:
+        first += f", and {shape.depth} × {shape.width} is the nearest shape that divides well."
+    others = [c for c in candidates if c.depth != shape.depth and c.loss_percent is not None]
+    if not others:
+        return f"{first} No loss data reach this far, so nothing measured says what another depth would cost."
+    better = [c for c in others if c.loss_percent and c.loss_percent.high is not None and c.loss_percent.high < 0]
+    if better:
+        best = min(better, key=lambda c: c.loss_percent.value if c.loss_percent else 0.0)
+        assert best.loss_percent is not None
+        return (
+            f"{first} The loss data disagree: {best.depth} layers are expected to have {best.loss_percent.value:+.1f}% "
+            f"of its loss ({best.loss_percent.low:+.1f} to {best.loss_percent.high:+.1f})."
+        )
+    worst = max(abs(c.loss_percent.value) for c in others if c.loss_percent)
+    span = f"{min(c.depth for c in candidates)} to {max(c.depth for c in candidates)}"
+    second = (
+        f"According to the loss data it stays within {worst:.1f}% from {span} layers, while every layer adds latency"
+    )
+    return f"{first} {second}" + ("." if fixed else ": where that matters, prefer the shallow side.")
+
+
+def plan_notes(
+    style: Style,
+    budget: Budget,
+    law: DepthLaw,
+    shape: Shape,
+    law_depth: Interval,
+    fixed: str | None,
+    reached: float,
+    search: WideSearch | None,
+) -> list[Note]:
+    """What the reader should know, the most important first."""
+    notes = []
+    if search is not None:
+        notes.append(_missed(budget, law_depth, reached, search))
+    notes.append(_cost_source(law, shape))
+    notes += law_notes(law, shape.block_params)
+    outside = law_depth.low is not None and not law_depth.low <= shape.depth <= (law_depth.high or math.inf)
+    if fixed is None and outside and round(law_depth.value) != shape.depth:
+        text = f"the constraints push the depth to {shape.depth}, outside the {law.name} law's interval"
+        notes.append(Note.of("depth-pushed", text, depth=shape.depth, low=law_depth.low, high=law_depth.high))
+    usual = int(ideal_head_dim(np.array(shape.width)))
+    if style.head_dim is None and shape.head_dim != usual:
+        text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width, so that all divides"
+        notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
+    split = style.tensor_parallel
+    if style.kv_heads and style.kv_heads % split:
+        text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
+        notes.append(Note.of("kv-heads-replicated", text, kv_heads=style.kv_heads, tensor_parallel=split))
+    if split > 1 and shape.vocab % split:
+        text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"
+        notes.append(Note.of("vocabulary-indivisible", text, vocab=shape.vocab, tensor_parallel=split))
+    if budget.kind == "memory":
+        text = "the memory holds weights and cache only: leave room for activations and the runtime"
+        notes.append(Note.of("memory-without-activations", text))
+    if shape.width > shape.vocab:
+        text = f"width {shape.width:,} is beyond the vocabulary {shape.vocab:,}: wasted, according to Wies et al. 2021"
+        notes.append(Note.of("wasted-width", text, width=shape.width, limit=shape.vocab))
+    return notes
+
+
+def law_notes(law: DepthLaw, block_params: float) -> list[Note]:
+    """What its fit warned about, and whether the law is asked beyond its data."""
+    notes = [Note.of("law-caution", f"the {law.name} law: {caution}", law=law.name) for caution in law.cautions]
+    if law.is_extrapolated(block_params):
+        low, high = law.fitted_block_params or (None, None)
+        text = f"the {law.name} law is extrapolated: {law.fitted_words}"
+        notes.append(Note.of("law-extrapolated", text, law=law.name, smallest=low, largest=high))
+    return notes
+
+
+def _cost_source(law: DepthLaw, shape: Shape) -> Note:
+    text = GEMSTONES
+    if law.bowl:
+        text = f"loss differences come from the runs that the {law.name} law was fitted on"
+    beyond = outside_the_data(shape.depth, shape.block_params, law)
+    if beyond is None:
+        return Note.of("cost-source", text, extrapolated=False)
+    return Note.of("cost-source", f"{text}; {beyond}, so here they are extrapolated", extrapolated=True, **beyond.data)
+
+
+def _missed(budget: Budget, law_depth: Interval, reached: float, search: WideSearch) -> Note:
+    """Why the plan is not nearer to its budget: the result of a search over all shapes that divide as asked."""
+    miss, nearest_miss = reached / budget.amount - 1, search.nearest_reached / budget.amount - 1
+    depth, width, _, _ = search.nearest
+    data = {"miss": miss, "tried": search.tried, "nearest_miss": nearest_miss, "depth": depth, "width": width}
+    if abs(nearest_miss) > max(CLOSE, 0.9 * abs(miss)):
+        text = f"of {search.tried:,} shapes that divide as asked, none is nearer to the budget than {nearest_miss:+.1%}"
+    else:
+        text = (
+            f"the plan misses the budget by {miss:+.1%}; the nearest of {search.tried:,} shapes that divide as asked, "
+            f"{depth} × {width} ({nearest_miss:+.1%}), has {depth / law_depth.value:.1f} times the law's depth"
+        )
+    return Note("budget-missed", text, data)

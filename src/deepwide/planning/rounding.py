@@ -1,0 +1,275 @@
+"""From a real-valued optimum to the integer, hardware-friendly shape that meets a budget; vectorised over budgets."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from deepwide.arrays import Integers, Numbers
+from deepwide.errors import DeepwideError
+from deepwide.planning.grid import Measure
+from deepwide.planning.style import Style
+from deepwide.settings import LARGEST
+
+HEAD_DIMS = (128, 64, 32, 24, 16, 8)
+IDEAL_HEAD_DIM = ((2048, 128), (512, 64), (0, 32))  # from this width on
+FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
+FAR = 8.0  # the wide search looks at depths up to this factor from the law's
+MOST_DEPTHS = 600
+
+# What is given up for a closer budget, in the currency of ln(budget):
+CLOSE = 0.03  # a miss up to this counts once,
+MISSING = 20.0  # and what is beyond it so many times more
+LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
+NARROWER_HEADS = 0.03  # per halving of the head width
+ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
+STRETCHING = 0.1  # times ln(feed-forward / usual)
+
+
+class Rounded(NamedTuple):
+    """Integer shapes, one per budget."""
+
+    depth: Integers
+    width: Integers
+    head_dim: Integers
+    ff_width: Integers
+
+
+class _Tried(NamedTuple):
+    """Integer shapes that were tried for some budgets, with their price and what of the budget they take."""
+
+    shapes: Rounded  # arrays of one row per budget
+    score: Numbers
+    reached: Numbers
+
+
+class WideSearch(NamedTuple):
+    """The outcome of trying all shapes within a factor 8 of the law's depth that divide as asked, for one budget."""
+
+    best: tuple[int, int, int, int]  # by price: depth, width, head_dim, ff_width
+    nearest: tuple[int, int, int, int]  # to the budget, at any price
+    nearest_reached: float
+    tried: int
+    score: float
+
+
+def round_shapes(
+    style: Style,
+    amount: Numbers,
+    depth: Numbers,
+    width: Numbers,
+    measure: Measure,
+    *,
+    fixed_depth: bool = False,
+    fixed_width: bool = False,
+    never_over: bool = False,
+) -> Rounded:
+    """Integer shapes near (depth, width) whose measure is nearest to the amount, at the least price.
+
+    For each head width that suits the width, allowed widths around the optimum are tried with the optimal depth,
+    rounded, and a gated feed-forward is stretched to meet the budget. Where that costs more than leaving the law's
+    depth, the depths that bracket the budget at each width are tried as well; and where the budget is still missed
+    by more than 3%, all depths and widths that divide as asked (`search_widely`).
+    """
+    wanted = np.asarray(amount, dtype=float)
+    usual = usual_depths(style, depth)
+    centre = np.asarray(width, dtype=float)
+    if not fixed_width and np.any(moved := np.abs(np.log(usual / depth)) > 0.1):  # pipeline stages may force the depth
+        centre = np.where(moved, style.width_for(usual.astype(float), wanted, measure), centre)
+    ideal = ideal_head_dim(centre)
+    best_score = np.full(len(wanted), np.inf)
+    best = np.zeros((4, len(wanted)), np.int64)
+    reached = np.full(len(wanted), np.nan)
+    for other_depths in (False,) if fixed_depth else (False, True):
+        for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
+            suits = (head_dim <= ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
+            suits |= fixed_width or style.head_dim is not None
+            rows = np.flatnonzero(suits & (best_score > LEAVING_THE_LAW if other_depths else True))
+            step = _width_step(style, head_dim)
+            if not len(rows) or step is None:
+                continue
+            W = _widths(centre[rows], step, fixed_width)[..., None]
+            target, usual_depth = wanted[rows, None, None], usual[rows, None, None]
+            D = np.broadcast_to(usual_depth, W.shape)
+            if other_depths:
+                D = _depths_at(style, W, target, measure, head_dim)
+            D, W = np.broadcast_arrays(D, W)
+            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, ideal[rows, None, None])
+            flat = tried.score.reshape(len(rows), -1)
+            pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
+            better = flat[pick] < best_score[rows]
+            best_score[rows[better]] = flat[pick][better]
+            reached[rows[better]] = tried.reached.reshape(len(rows), -1)[pick][better]
+            chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
+            best[:, rows[better]] = np.array(chosen)[:, better]
+    with np.errstate(invalid="ignore"):
+        missed = ~np.isfinite(best_score) | (np.abs(np.log(reached / wanted)) > CLOSE)
+    for row in np.flatnonzero(missed):
+        search = search_widely(
+            style, float(wanted[row]), int(usual[row]), measure,
+            width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
+        )  # fmt: skip
+        if search is not None and search.score < best_score[row]:
+            best_score[row], best[:, row] = search.score, search.best
+    if not np.all(np.isfinite(best_score)):
+        raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
+    return Rounded(*best)
+
+
+def usual_depths(style: Style, depth: Numbers) -> Integers:
+    """The optimal depths, rounded to whole pipeline stages."""
+    stages = style.pipeline_stages
+    return np.asarray(np.maximum(1, np.rint(np.asarray(depth) / stages)).astype(np.int64) * stages)
+
+
+def ideal_head_dim(width: Numbers) -> Integers:
+    """The head width that suits a width, constraints apart: 128 from width 2048 on, 64 from 512, 32 below."""
+    return np.select([width >= least for least, _ in IDEAL_HEAD_DIM], [head for _, head in IDEAL_HEAD_DIM])
+
+
+def search_widely(
+    style: Style,
+    target: float,
+    usual_depth: int,
+    measure: Measure,
+    *,
+    width: int | None = None,
+    fixed_depth: bool = False,
+    never_over: bool = False,
+) -> WideSearch | None:
+    """Try every depth that divides within a factor 8 of the usual one, with the widths that bracket the budget there.
+
+    The measure grows with the width and with the feed-forward, so no other width can be nearer to the budget.
+    None: nothing divides as asked.
+    """
+    depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
+    stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
+    real = [style.width_for(depths.astype(float), target, measure, stretch) for stretch in stretches]
+    best: tuple[float, tuple[int, ...]] | None = None
+    nearest: tuple[float, tuple[int, ...], float] | None = None
+    count = 0
+    for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
+        step = _width_step(style, head_dim)
+        if step is None:
+            continue
+        if width is None:
+            units = np.stack([np.floor(w / step) + more for w in real for more in (0, 1)], axis=-1)
+            W = np.maximum(1, units).astype(np.int64) * step
+        else:
+            W = np.full((len(depths), 1), width)
+        D, W = np.broadcast_arrays(depths[:, None], W)
+        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over,
+                     ideal_head_dim(W))  # fmt: skip
+        if not np.any(np.isfinite(tried.score)):
+            continue
+        count += int(np.isfinite(tried.score).sum())
+        miss = np.where(np.isfinite(tried.score), np.abs(np.log(tried.reached / target)), np.inf)
+        at, close = (np.unravel_index(np.argmin(array), array.shape) for array in (tried.score, miss))
+        if best is None or tried.score[at] < best[0]:
+            best = float(tried.score[at]), tuple(int(array[at]) for array in tried.shapes)
+        if nearest is None or miss[close] < nearest[0]:
+            row = tuple(int(array[close]) for array in tried.shapes)
+            nearest = float(miss[close]), row, float(tried.reached[close])
+    if best is None or nearest is None:
+        return None
+    return WideSearch(best[1], nearest[1], nearest[2], count, best[0])  # type: ignore[arg-type]
+
+
+def _all_depths(style: Style, usual_depth: int) -> Integers:
+    """Whole stages from an eighth of the usual depth to eight times it; thinned where there are very many."""
+    stages = style.pipeline_stages
+    low, high = max(1, math.ceil(usual_depth / FAR / stages)), max(1, math.floor(usual_depth * FAR / stages))
+    if high - low < MOST_DEPTHS:
+        return np.arange(low, high + 1) * stages
+    return np.unique(np.rint(np.geomspace(low, high, MOST_DEPTHS)).astype(np.int64)) * stages
+
+
+def _try(
+    style: Style,
+    D: Integers,
+    W: Integers,
+    head_dim: int,
+    target: Numbers,
+    usual_depth: Integers,
+    measure: Measure,
+    never_over: bool,
+    ideal: Numbers,
+) -> _Tried:
+    """Shapes of these depths and widths with the feed-forward that meets the target best, and their prices."""
+    F, usual_ff, reached = _feed_forward(style, D, W, head_dim, target, measure, never_over)
+    miss = np.abs(np.log(reached / target))
+    score = miss + MISSING * np.maximum(0, miss - CLOSE)
+    score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
+    score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal))
+    score += STRETCHING * np.abs(np.log(F / usual_ff))
+    heads = W // head_dim
+    odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25
+    score += np.where(W >= 512, ODD_HEADS * odd, 0)
+    score[(W % _step(style, head_dim) != 0) | (W > LARGEST)] = np.inf
+    if never_over:
+        # Floats count to 2^53 exactly; beyond, stay clear of their rounding.
+        score[reached > np.where(target < 2.0**53, target, target * (1 - 1e-15))] = np.inf
+    return _Tried(Rounded(D, W, np.full_like(W, head_dim), F), score, reached)
+
+
+def _feed_forward(
+    style: Style, D: Integers, W: Integers, head_dim: int, target: Numbers, measure: Measure, never_over: bool
+) -> tuple[Integers, Integers, Numbers]:
+    """The feed-forward width that meets the target, the usual one, and what is reached; the measure is affine in it."""
+
+    def measured(F: Integers) -> Numbers:
+        # In floats: FLOPs of large shapes, and sizes of those that huge multiples force, pass 64-bit integers.
+        return np.asarray(measure(style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float))))
+
+    usual = np.asarray(style.usual_ff_width(W))
+    reached = measured(usual)
+    if not style.ff_is_free:
+        return usual, usual, reached
+    unit = style.ff_multiple(W)
+    per_unit = measured(usual + unit) - reached
+    more = (target - reached) / per_unit
+    narrow, wide = (np.rint(usual * factor / unit) for factor in FF_STRETCH)
+    F = np.clip(usual / unit + (np.floor(more) if never_over else np.rint(more)), np.maximum(1, narrow), wide)
+    F = F.astype(np.int64) * unit
+    return F, usual, measured(F)
+
+
+def _depths_at(style: Style, W: Integers, target: Numbers, measure: Measure, head_dim: int) -> Integers:
+    """The depths that bracket the target at each width, with the usual feed-forward and with it stretched."""
+    stages = style.pipeline_stages
+    brackets = []
+    for stretch in (1.0, *FF_STRETCH) if style.ff_is_free else (1.0,):
+        real = style.depth_for(W, target, measure, head_dim, stretch)
+        below = np.maximum(1, np.floor(real / stages)).astype(np.int64) * stages
+        brackets += [below, below + stages]
+    return np.concatenate(brackets, axis=-1)
+
+
+def _step(style: Style, head_dim: int) -> int:
+    return math.lcm(head_dim * style.heads_share, style.width_multiple or 1)
+
+
+def _width_step(style: Style, head_dim: int) -> int | None:
+    """What widths must be multiples of with heads of this width; None if no width is."""
+    step = _step(style, head_dim)
+    return step if step <= LARGEST else None
+
+
+def _widths(width: Numbers, step: int, fixed: bool) -> Integers:
+    """Allowed widths around each wanted one: five neighbours, and those that give 2, 4 or 8 times a number of heads."""
+    if fixed:
+        return np.rint(width).astype(np.int64)[:, None]
+    units = np.rint(width / step).astype(np.int64)[:, None] + np.arange(-2, 3)
+    even = [np.rint(width / (step * m)).astype(np.int64)[:, None] * m for m in (2, 4, 8)]
+    return np.asarray(np.maximum(1, np.concatenate([units, *even], axis=1)) * step)
+
+
+def _why_nothing_fits(style: Style, fixed_width: bool, never_over: bool, width: int) -> str:
+    heads = f"heads of {style.head_dim}" if style.head_dim else f"heads of {', '.join(map(str, HEAD_DIMS))}"
+    if fixed_width:
+        return (
+            f"width {width} cannot be split into {heads}, in multiples of tensor_parallel {style.tensor_parallel} "
+            f"and kv_heads {style.kv_heads or 1}, and of {style.width_multiple or 1}: change one of them."
+        )
+    reason = "no shape of this style stays below the budget" if never_over else "nothing fits"
+    return f"{reason}: allow more, or loosen vocabulary, context, head_dim or the divisibility asked for."

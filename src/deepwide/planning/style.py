@@ -1,0 +1,176 @@
+"""Style: everything about a shape but its size.
+
+All arithmetic is vectorised: a thousand budgets cost little more than one. Sizes are arrays in a Grid; `Style.shape`
+makes one real Shape, validated.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from deepwide.arrays import Numbers
+from deepwide.errors import DeepwideError
+from deepwide.planning.grid import Grid, Measure
+from deepwide.quantities import parse_count
+from deepwide.settings import Part, Positive, explain
+from deepwide.shape import Shape, family_named
+
+RATIOS = {"plain": 4.0, "gated": 8 / 3}  # the usual feed-forward width over the width
+
+
+class Style(Part):
+    """A family of shapes that differ in depth and width only."""
+
+    family: str = "llama"
+    vocab: Positive = 50304
+    context: Positive = 2048
+    head_dim: Positive | None = None
+    kv_heads: Positive | None = None
+    feed_forward: Literal["plain", "gated"] | None = None
+    ff_ratio: float | None = Field(default=None, gt=0, le=64)
+    tied: bool | None = None
+    width_multiple: Positive | None = None
+    tensor_parallel: Positive = 1
+    pipeline_stages: Positive = 1
+    like: Shape | None = None  # an existing model whose parts are kept, in place of a family's
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_family(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "family" not in given and given.get("feed_forward") == "plain":
+            return given | {"family": "gpt2"}
+        return given
+
+    @model_validator(mode="after")
+    def _family_can_have_it(self) -> Self:
+        if self.like is not None:
+            return self
+        family = family_named(self.family)
+        if family.has_experts:
+            raise ValueError(f"planning covers dense families, and {self.family} has experts")
+        if self.kv_heads is not None and not family.free_kv:
+            raise ValueError(f"{self.family} has one key/value head per head; leave kv_heads out")
+        if self.ff_ratio is not None and "ff_width" in family.fused:
+            raise ValueError(f"{self.family} has a feed-forward of 4 × width; leave ff_ratio out")
+        if self.head_dim and self.head_dim % 2 and family.fixed.get("positions") == "rotary":
+            raise ValueError(f"rotary positions need heads of even width, not {self.head_dim}")
+        if self.feed_forward not in (None, self.ff):
+            raise ValueError(
+                f"the family {self.family} has a {self.ff} feed-forward, not a {self.feed_forward} one: "
+                "leave one of them out"
+            )
+        return self
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """A Style from what a person gave: None means not given, and a vocabulary may be written as 128k."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        for name, noun in (("vocab", "a vocabulary"), ("context", "a context length")):
+            if isinstance(given.get(name), str):
+                given[name] = parse_count(given[name], noun)
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            raise DeepwideError(explain(error, cls)) from None
+
+    @classmethod
+    def of_model(cls, shape: Shape) -> Self:
+        """The style of an existing dense model: its own head width, key/value heads and feed-forward."""
+        kv_heads = None if shape.kv_heads == shape.heads else shape.kv_heads
+        # Windows change no count, and their layer numbers do not fit another depth.
+        like = shape.but(window=None, sliding_layers=())
+        return cls(vocab=shape.vocab, context=shape.context, head_dim=shape.head_dim, kv_heads=kv_heads, like=like)
+
+    @property
+    def ff(self) -> str:
+        """The kind of feed-forward, plain or gated."""
+        return self.template.ff
+
+    @property
+    def template(self) -> Shape:
+        """A shape of this style, of no particular size."""
+        return self.like or _template(self.family, self.vocab, self.context, self.tied)
+
+    def grid(self, depth: Any, width: Any, head_dim: Any = 64, ff_width: Any = None) -> Grid:
+        """Shapes as arrays (or floats), for counting."""
+        heads = width / head_dim if _is_real(width) else width // head_dim
+        kv_heads = heads if self.kv_heads is None else self.kv_heads
+        if ff_width is None:
+            ff_width = self.usual_ff_width(width)
+        return Grid(self.template, depth, width, heads, kv_heads, head_dim, ff_width)
+
+    def shape(self, depth: int, width: int, head_dim: int, ff_width: int) -> Shape:
+        """One real shape."""
+        heads = width // head_dim
+        return self.template.but(
+            depth=depth,
+            width=width,
+            heads=heads,
+            kv_heads=self.kv_heads or heads,
+            head_dim=head_dim,
+            ff_width=ff_width,
+        )
+
+    @property
+    def heads_share(self) -> int:
+        """What the number of heads must be a multiple of."""
+        return math.lcm(self.tensor_parallel, self.kv_heads or 1)
+
+    @property
+    def ff_is_free(self) -> bool:
+        """Whether rounding may move the feed-forward width: if it is gated, unless the ratio was given."""
+        return self.ff == "gated" and self.ff_ratio is None
+
+    def ff_multiple(self, width: Any) -> Any:
+        """What feed-forward widths are multiples of."""
+        return np.where(
+            np.asarray(width) >= 1024, math.lcm(64, self.tensor_parallel), math.lcm(8, self.tensor_parallel)
+        )
+
+    def usual_ff_width(self, width: Any) -> Any:
+        """The feed-forward width: 4 × width if plain, 8/3 × width if gated, the model's own, or the ratio given."""
+        own = self.like.ff_width / self.like.width if self.like else None
+        ratio = self.ff_ratio or own or RATIOS[self.ff]
+        if ratio == 4 and self.ff == "plain" and self.ff_ratio is None:
+            return 4 * width  # to the number: BLOOM cannot have another
+        if _is_real(width):
+            return ratio * width
+        multiple = self.ff_multiple(width)
+        return np.maximum(1, np.rint(ratio * width / multiple).astype(np.int64)) * multiple
+
+    def width_for(self, depth: Any, amount: Any, measure: Measure, stretch: float = 1.0) -> Numbers:
+        """The real-valued width at which `measure` reaches `amount` (bisection in its logarithm).
+
+        `stretch` is the feed-forward width over its usual one.
+        """
+        target = np.broadcast_to(np.asarray(amount, dtype=float), np.broadcast(depth, amount).shape)
+        low, high = np.zeros(target.shape), np.full(target.shape, 25.0)
+        for _ in range(42):
+            middle = (low + high) / 2
+            width = np.exp(middle)
+            over = measure(self.grid(depth, width, ff_width=stretch * self.usual_ff_width(width))) > target
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+        return np.asarray(np.exp((low + high) / 2))
+
+    def depth_for(self, width: Any, amount: Any, measure: Measure, head_dim: Any = 64, stretch: float = 1.0) -> Numbers:
+        """The real-valued depth at which `measure`, affine in depth, reaches `amount`."""
+        # Counted in floats: FLOPs of a wide layer over a long context pass the largest 64-bit integer.
+        ff_width = stretch * np.asarray(self.usual_ff_width(width), dtype=float)
+        width = np.asarray(width, dtype=float)
+        one, two = (np.asarray(measure(self.grid(L, width, head_dim, ff_width))) for L in (1.0, 2.0))
+        return np.asarray((np.asarray(amount, dtype=float) - one) / (two - one) + 1)
+
+
+@lru_cache(maxsize=64)
+def _template(name: str, vocab: int, context: int, tied: bool | None) -> Shape:
+    family = family_named(name)
+    if tied is None:
+        tied = family.defaults["tie_word_embeddings"]
+    return Shape.of(depth=1, width=64, vocab=vocab, context=context, tied=tied, **family.fixed)
+
+
+def _is_real(width: Any) -> bool:
+    return isinstance(width, float) or np.asarray(width).dtype.kind == "f"

@@ -1,0 +1,70 @@
+"""What is printed for people: nothing cut, nothing interpreted, guesses marked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.calling import ask, call
+from deepwide.answers import Interval
+from deepwide.cli.tables import percent, span
+from deepwide.laws import TransitionLaw, save_law
+
+
+def test_intervals_in_words() -> None:
+    assert percent(Interval(0.33, -0.33, 0.99)) == "+0.33% ± 0.66"
+    assert percent(None) == percent(Interval(1.0)) == "no data"
+    assert span(Interval(42.21, 40.4, 44.0)) == "42.2 (95%: 40.4 to 44.0)"
+    assert span(Interval(42.21)) == "42.2"
+
+
+def test_numbers_are_never_cut_off_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "405,853,388,800" in call("models", "llama-3").stdout
+    assert "158,140,695,838,720" in call("count", "llama-3-8b").stdout
+
+
+def test_no_line_ends_in_spaces() -> None:
+    for words in (("plan", "1.3B"), ("audit", "gpt2"), ("count", "gpt2"), ("models",), ("laws",)):
+        assert [line for line in call(*words).stdout.splitlines() if line != line.rstrip()] == []
+
+
+def test_a_guess_is_marked_and_its_note_comes_first(tmp_path: Path) -> None:
+    """Newcomer's review, S7: ten digits, as if exact, and the note last."""
+    config = tmp_path / "config.json"
+    sizes = {"num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
+    config.write_text(json.dumps({"model_type": "newnet", "vocab_size": 99} | sizes))
+    for verb in ("count", "audit"):
+        shown = call(verb, str(config)).stdout
+        assert "≈" in shown
+        assert shown.index("is unknown") < shown.index("≈")
+        assert ask(verb, str(config)) if verb == "audit" else not ask(verb, str(config))["exact"]
+
+
+def test_brackets_in_a_name_are_shown_as_they_are(tmp_path: Path) -> None:
+    """A file called [/x] ended in rich's MarkupError."""
+    folder = tmp_path / "[bold][/x]"
+    assert call("count", "gpt2", "--save", str(folder / "config.json")).returncode == 0
+    for words in (("audit", str(folder)), ("count", str(folder)), ("audit", str(folder), "gpt2")):
+        done = call(*words)
+        assert done.returncode == 0, done.stderr
+        assert "[/x]" in done.stdout.replace("\n", "")
+    law = TransitionLaw(name="[/mine]", about="[red]", a=5.0, b=0.05, status="[/]")
+    path = save_law(law, tmp_path / "law.json")
+    for words in (("plan", "1.3B"), ("audit", "gpt2"), ("audit", "gpt2", "gpt2-xl")):
+        done = call(*words, "--law", str(path))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "[/mine]" in done.stdout
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_no_word_is_cut_in_a_narrow_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newcomer's review, S14: "Depth-to-Widt", "instea"."""
+    commands = (("laws",), ("plan", "1.3B"), ("audit", "gpt2"), ("audit", "gpt2", "llama-3-8b", "qwen3-30b-a3b"))
+    for words in commands:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        wide = {word for word in call(*words).stdout.split() if word.isalpha()}
+        monkeypatch.setenv("COLUMNS", str(columns))
+        narrow = call(*words).stdout
+        assert {word for word in narrow.split() if word.isalpha()} <= wide
+        assert max(map(len, narrow.splitlines())) <= columns

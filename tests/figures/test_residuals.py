@@ -1,0 +1,35 @@
+"""What a fit misses."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepwide.figures import residual_plot, save_chart
+from deepwide.fitting import Fit
+from figures.fits import large, layers, spec, transition
+
+
+def test_every_leverage_is_inside_the_frame() -> None:
+    above = [r._replace(leverage=1.04) for r in transition().residuals]
+    for rows, most in ((transition().residuals, 1.02), (tuple(above), 1.04 * 1.02)):
+        made = layers(spec(residual_plot(transition().model_copy(update={"residuals": rows}))))
+        (scale,) = [e["x"]["scale"] for each in made if (e := each["encoding"]).get("x", {}).get("field") == "leverage"]
+        assert scale["domain"] == [0, pytest.approx(most)]
+
+
+def test_many_depths_get_a_scale_of_colours_and_unknown_ones_no_legend() -> None:
+    def colours(fit: Fit) -> list[dict[str, Any]]:
+        made = [layer["encoding"] for layer in layers(spec(residual_plot(fit)))]
+        return [encoding["color"] for encoding in made if "color" in encoding]
+
+    assert all(len(colour["scale"]["range"]) == 4 for colour in colours(transition()))
+    assert all(colour["scale"]["scheme"]["name"] == "viridis" for colour in colours(large()))
+    unknown = tuple(r._replace(depth=None) for r in transition().residuals)
+    assert all(set(colour) == {"value"} for colour in colours(transition().model_copy(update={"residuals": unknown})))
+
+
+def test_sizes_are_written_as_people_write_them(tmp_path: Path) -> None:
+    text = save_chart(residual_plot(large()), tmp_path / "residuals.svg").read_text(encoding="utf-8")
+    assert ">1B<" in text
+    assert ">1G<" not in text

@@ -1,0 +1,69 @@
+"""Charts as files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pytest
+
+import deepwide.figures
+from deepwide.errors import DeepwideError
+from deepwide.figures import check_suffix, save_chart
+from deepwide.figures.style import inline
+
+
+def chart(name: str = "run") -> Any:
+    return alt.Chart(inline([{"x": 1, "name": name}]), title=name).mark_point().encode(x="x:Q", color="name:N")
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [(".svg", b"<svg"), (".png", b"\x89PNG"), (".PDF", b"%PDF"), (".html", b"<!DOCTYPE html>"), (".json", b"{")],
+)
+def test_the_ending_names_the_format(tmp_path: Path, suffix: str, start: bytes) -> None:
+    path = save_chart(chart(), tmp_path / f"new/picture{suffix}")
+    assert path.read_bytes().lstrip().startswith(start)
+
+
+def test_json_is_the_specification_of_the_chart(tmp_path: Path) -> None:
+    spec = json.loads(save_chart(chart(), tmp_path / "picture.json").read_text())
+    assert spec["mark"]["type"] == "point"
+
+
+@pytest.mark.parametrize("name", ["picture.gif", "picture", "picture.svg.txt"])
+def test_other_endings_are_refused_before_any_work(name: str) -> None:
+    with pytest.raises(DeepwideError, match=r"must end in \.svg, \.png, \.pdf, \.html, \.json\.$"):
+        check_suffix(name)
+
+
+def test_a_folder_is_no_picture(tmp_path: Path) -> None:
+    (tmp_path / "x.svg").mkdir()
+    with pytest.raises(DeepwideError, match="is a folder"):
+        check_suffix(tmp_path / "x.svg")
+
+
+def test_a_name_cannot_end_the_script_of_a_page(tmp_path: Path) -> None:
+    evil = "</script><script>alert(document.domain)</script>"
+    page = save_chart(chart(evil), tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "alert(document.domain)" in page
+    assert evil not in page
+    assert "<script>alert" not in page
+
+
+def test_checking_an_ending_loads_no_plotting_library() -> None:
+    program = (
+        "import sys; from deepwide.figures import check_suffix; check_suffix('a.svg'); "
+        "print([name for name in ('altair', 'numpy', 'vl_convert', 'deepwide.laws') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_picture_is_offered_at_the_door() -> None:
+    for name in deepwide.figures.__all__:
+        assert getattr(deepwide.figures, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'portrait'"):
+        _ = deepwide.figures.portrait

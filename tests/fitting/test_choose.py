@@ -1,0 +1,158 @@
+"""Which rows a fit uses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.fitting import fit_transition, read_runs, simulate
+from deepwide.laws import TransitionLaw
+from fitting.builders import codes, noted, write_csv
+
+
+def test_the_best_learning_rate_of_each_shape_is_kept_by_its_mean(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv",
+        "depth,width,lr,seed,loss",
+        "1,8,0.1,0,2.0", "1,8,0.1,1,2.2", "1,8,0.2,0,1.9", "1,8,0.2,1,2.6",
+        "2,8,0.1,0,1.5", "2,8,0.2,0,1.4",
+    )  # fmt: skip
+    runs = read_runs(path)
+    assert sorted(runs.loss) == [1.4, 2.0, 2.2]
+    assert "best-rates" in codes(runs.notes)
+
+
+def test_a_rate_at_which_a_seed_diverged_is_not_the_best(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,lr,seed,loss,status",
+        "1,8,0.1,0,2.0,done", "1,8,0.1,1,2.2,done", "1,8,0.2,0,1.0,done", "1,8,0.2,1,,diverged",
+    )  # fmt: skip
+    assert sorted(read_runs(path).loss) == [2.0, 2.2]
+
+
+def test_runs_that_diverged_at_worse_rates_are_counted_and_a_shape_that_only_diverged_stays(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,lr,seed,loss,status",
+        "1,8,0.1,0,2.0,done", "1,8,0.2,0,2.1,done", "1,8,0.4,0,,diverged", "1,8,0.8,0,nan,done",
+        "2,8,0.1,0,,failed", "2,8,0.4,0,,diverged", "2,8,0.8,0,,diverged",
+    )  # fmt: skip
+    runs = read_runs(path)
+    assert list(zip(runs.depth, runs.diverged, strict=True)) == [(1, False), (2, True)]
+    assert noted("best-rates", runs.notes) == {"left_out": 4, "diverged": 3}
+    assert noted("runs-diverged", runs.notes) == {"count": 1}, "those that are left out are not fitted"
+
+
+def test_of_rates_that_all_lost_a_seed_the_one_that_lost_fewest_is_the_best(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,lr,seed,loss",
+        "1,8,0.2,0,nan", "1,8,0.2,1,nan", "1,8,0.1,0,2.3", "1,8,0.1,1,nan", "1,8,0.3,0,2.2", "1,8,0.3,1,nan",
+    )  # fmt: skip
+    runs = read_runs(path)
+    assert runs.loss[~runs.diverged].tolist() == [2.2]
+    assert len(runs) == 2
+
+
+def test_rows_that_repeat_are_noted_and_that_errors_do_not_shrink(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("depth,width,loss\n2,64,1.5\n2,64,1.5\n2,64,1.4\n")
+    assert noted("rows-repeated", read_runs(path).notes) == {"count": 1}
+    once = simulate(TransitionLaw(name="truth", a=3.2, b=0.25), depths=(1, 2, 4), sizes=np.geomspace(1e4, 1e6, 6))
+    twice = once.select(np.tile(np.arange(len(once)), 2))
+    errors = [fit_transition(runs, bootstrap=0).standard_errors["b"] for runs in (once, twice)]
+    assert errors[0] == pytest.approx(errors[1])
+
+
+def test_where_cuts_learning_curves_at_one_length(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,tokens,loss",
+        "1,8,1000,2.0", "1,8,2010,1.8", "1,8,2001,1.7", "2,8,1990,1.6", "2,8,3000,1.5",
+    )  # fmt: skip
+    assert sorted(read_runs(path, where={"tokens": 2000}).loss) == [1.6, 1.7]
+    with pytest.raises(DeepwideError, match="within 1% of 2100"):
+        read_runs(path, where={"tokens": 2100})
+    with pytest.raises(DeepwideError, match="within 1% of 5000"):
+        read_runs(path, where={"tokens": 5000})
+    with pytest.raises(DeepwideError, match="did you mean 'tokens'"):
+        read_runs(path, where={"token": 5000})
+
+
+def test_where_keeps_one_checkpoint_of_a_run_and_every_repeat(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,tokens,loss", "1,8,1990,2.0", "1,8,2010,1.9", "2,8,2000,1.6", "2,8,2000,1.5"
+    )
+    assert sorted(read_runs(path, where={"tokens": 2000}).loss) == [1.5, 1.6, 2.0]
+
+
+def test_where_keeps_every_row_of_a_loss(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss", "1,8,2.0", "1,8,1.99", "1,8,1.9")
+    assert sorted(read_runs(path, where={"loss": 2.0}).loss) == [1.99, 2.0]
+
+
+def test_where_keeps_every_row_of_a_width(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,tokens,train_flops,loss",
+        "1,100,1000,10,2.0", "1,100,2000,20,1.8", "1,101,3000,30,1.7", "1,102,3000,30,1.6", "1,,3000,30,1.5",
+    )  # fmt: skip
+    assert sorted(read_runs(path, where={"width": 100}).loss) == [1.7, 1.8, 2.0]
+    assert sorted(read_runs(path, where={"depth": 1}).loss) == [1.5, 1.6, 1.7, 1.8, 2.0]
+    assert sorted(read_runs(path, where={"width": 100, "train_flops": 20}).loss) == [1.8]
+    with pytest.raises(DeepwideError, match="within 1% of inf"):
+        read_runs(path, where={"width": np.inf})
+
+
+@pytest.mark.parametrize(
+    ("sign", "kept", "note"),
+    [
+        ("<", [1], "3 rows with depth of 2 or more, or none: left out as asked"),
+        ("<=", [1, 2], "2 rows with depth above 2, or none: left out as asked"),
+        (">", [4], "3 rows with depth of 2 or less, or none: left out as asked"),
+        (">=", [2, 4], "2 rows with depth below 2, or none: left out as asked"),
+    ],
+)
+def test_limits_are_strict_or_not_as_written(tmp_path: Path, sign: str, kept: list[int], note: str) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,block_params,loss", "1,100,2.0", "2,100,1.9", "4,100,1.8", ",100,1.7")
+    runs = read_runs(path, limits=[("depth", sign, 2)])
+    assert list(runs.depth) == kept
+    assert [str(n) for n in runs.notes] == [note]
+    every = read_runs(path, limits=[("block_params", "<=", 100)])
+    assert (len(every), every.notes) == (4, ()), "nothing was left out, so nothing is noted"
+    with pytest.raises(DeepwideError, match="it must be one of <, <=, >, >="):
+        read_runs(path, limits=[("depth", "==", 2)])
+
+
+@pytest.mark.parametrize("word", ["done", "FINISHED", " Completed ", "complete", "success", "Succeeded", "OK", ""])
+def test_usual_words_for_a_run_that_finished(tmp_path: Path, word: str) -> None:
+    path = write_csv(
+        tmp_path / "t.csv", "depth,width,loss,status", f"1,8,2.0,{word}", f"1,9,nan,{word}", f"1,10,inf,{word}"
+    )
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True, True]
+    assert noted("runs-diverged", runs.notes) == {"count": 2}
+
+
+@pytest.mark.parametrize("word", ["diverged", "Diverged", "NaN", "exploded"])
+def test_usual_words_for_a_run_that_diverged(tmp_path: Path, word: str) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", "1,8,2.0,done", f"1,9,,{word}", f"1,10,9.0,{word}")
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True, True]
+    assert np.isnan(runs.loss[1:]).all()
+
+
+def test_a_status_nobody_knows_is_named_and_counted(tmp_path: Path) -> None:
+    lines = ("1,9,2.0,Preempted", "1,10,1.9,preempted", "1,11,1.8,queued", "1,12,1.8,crashed")
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", "1,8,2.0,done", *lines)
+    runs = read_runs(path)
+    assert len(runs) == 1
+    assert noted("status-unknown", runs.notes) == {"count": 3, "words": {"preempted": 2, "queued": 1}}
+    assert noted("runs-failed", runs.notes) == {"count": 1}
+    path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", *lines)
+    with pytest.raises(DeepwideError, match=r"no finished run: 1 runs failed.*\('preempted' 2, 'queued' 1\)"):
+        read_runs(path)
+
+
+def test_embedding_rows_turn_totals_into_blocks(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,width,total_params,loss", "1,8,1000,2.0", "2,8,1200,1.9")
+    assert list(read_runs(path, embedding_rows=20).block_params) == [840, 1040]
+    with pytest.raises(DeepwideError, match="above 0"):
+        read_runs(path, embedding_rows=200)

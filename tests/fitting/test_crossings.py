@@ -1,0 +1,114 @@
+"""Where two depths cross, and who surely wins where."""
+
+import math
+
+import numpy as np
+import pytest
+
+from deepwide.fitting import (
+    Runs,
+    TransitionFit,
+    fit_transition,
+)
+from deepwide.fitting.numbers import t95
+from fitting.builders import LAW, SIZES, codes, curved, noted, parabolas, sweep
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TransitionFit:
+    return fit_transition(sweep(), bootstrap=200)
+
+
+@pytest.mark.parametrize("size", [3e4, 1e5, 7e5])
+def test_the_crossing_of_exact_parabolas_is_found_exactly(size: float) -> None:
+    (crossing,) = fit_transition(parabolas(size, SIZES), bootstrap=0).crossings
+    assert crossing.size == pytest.approx(size)
+    assert crossing.status == "bracketed"
+    assert crossing.regimes == "seen"
+
+
+def test_a_crossing_beyond_the_data_is_called_extrapolated_and_far_beyond_is_none() -> None:
+    near, far = (fit_transition(parabolas(c, SIZES), bootstrap=0) for c in (8e6, 1e8))
+    assert near.crossings[0].status == "extrapolated"
+    assert near.crossings[0].size == pytest.approx(8e6)
+    assert noted("crossing-outside", near.warnings) == {"shallow": 2, "deep": 4}
+    assert far.crossings[0].status == "none"
+    assert far.crossings[0].size is None
+
+
+def test_the_deeper_must_start_to_win_not_stop() -> None:
+    runs = parabolas(1e5, SIZES)
+    swapped = Runs.of(depth=6 - runs.depth, block_params=runs.block_params, loss=runs.loss)
+    assert fit_transition(swapped, bootstrap=0).crossings[0].size is None
+
+
+def test_a_crossings_limits_are_where_equal_curves_are_just_refused(fitted: TransitionFit) -> None:
+    for crossing in fitted.crossings:
+        for limit in (crossing.low, crossing.high):
+            if limit is not None:
+                delta, error = fitted.curves.difference(crossing.shallow, crossing.deep, limit)
+                assert abs(delta[0]) / error[0] == pytest.approx(t95(fitted.curves.dof), rel=0.02)
+
+
+def test_a_gap_that_closes_at_one_end_is_undecided() -> None:
+    """From about their crossing on the deeper wins, first within the noise and then surely: one regime is not shown."""
+    there = 12 * math.sqrt(8) * float(LAW.width(math.sqrt(8))[0]) ** 2
+    runs = sweep(depths=(2, 4), sizes=list(there * np.geomspace(1.1, 40, 6)))
+    (crossing,) = fit_transition(runs, bootstrap=0).crossings
+    assert crossing.regimes == "undecided"
+
+
+def test_a_crossing_must_lie_where_both_depths_were_trained() -> None:
+    runs = parabolas(1e5, SIZES)
+    short = runs.select((runs.depth == 2) | (runs.block_params < 6e4))
+    assert fit_transition(short, bootstrap=0).crossings[0].status == "extrapolated"
+
+
+def test_the_reverse_of_two_regimes_is_called_so() -> None:
+    fit = fit_transition(curved(lambda x: -0.01 * x), bootstrap=0)
+    (crossing,) = fit.crossings
+    assert (crossing.status, crossing.size, crossing.regimes) == ("none", None, "not seen")
+    assert (crossing.absent, crossing.evidence) == ("reversed", "both")
+    assert crossing.until == pytest.approx(1e5, rel=0.1)
+    assert fit.verdict().outcome == "not seen"
+
+
+def test_a_deeper_that_wins_in_the_middle_only_is_no_regime() -> None:
+    fit = fit_transition(curved(lambda x: 0.02 - 0.01 * x**2), bootstrap=0)
+    (crossing,) = fit.crossings
+    assert crossing.until == pytest.approx(1e5 * math.exp(math.sqrt(2)), rel=0.1)
+    assert crossing.wins_again
+    assert crossing.regimes == "undecided"
+
+
+def test_depths_that_make_no_difference_get_no_crossing() -> None:
+    """Equal curves cross at random; only if they can be told apart is that a crossing."""
+    fits = []
+    for seed in range(100, 130):
+        x = np.tile(np.linspace(-3, 3, 9), 2)
+        loss = np.exp(1 - 0.1 * x + np.random.default_rng(seed).normal(0, 0.002, 18))
+        runs = Runs.of(depth=np.repeat([2, 4], 9), block_params=1e5 * np.exp(x), loss=loss)
+        fits.append(fit_transition(runs, bootstrap=0))
+    assert sum(fit.crossings[0].size is not None for fit in fits) <= 4
+    assert all(fit.crossings[0].regimes != "seen" for fit in fits)
+    same = fit_transition(curved(lambda x: 0 * x, noise=0.0), bootstrap=0)
+    assert same.crossings[0].absent == "equal losses"
+    assert "noise-unequal" not in codes(same.warnings), "rounding is no noise"
+
+
+@pytest.mark.parametrize(("shallow", "deep", "halfway"), [(1, 4, 2), (2, 8, 4), (4, 16, 8)])
+def test_equal_losses_put_the_best_depth_halfway_in_ln_depth(shallow: int, deep: int, halfway: int) -> None:
+    """If loss is a bowl in ln depth about the law's, two depths are equal at the size where their middle is best."""
+    there = 12 * halfway * float(LAW.width(halfway)[0]) ** 2
+    runs = sweep(depths=(shallow, deep), sizes=list(there * np.geomspace(1 / 3, 3, 7)), noise=0.0001, off_size=0.0)
+    (crossing,) = fit_transition(runs, bootstrap=0).crossings
+    best_there = float(LAW.depth(crossing.size or 0).value[0])
+    assert best_there == pytest.approx(halfway, rel=0.05)
+    assert crossing.depth == pytest.approx(halfway)
+
+
+def test_scaling_every_loss_moves_no_crossing() -> None:
+    runs = sweep()
+    scaled = Runs.of(depth=runs.depth, block_params=runs.block_params, loss=3 * runs.loss, seed=runs.seed)
+    first, second = (fit_transition(each, bootstrap=0) for each in (runs, scaled))
+    assert [p.size for p in first.crossings] == pytest.approx([p.size for p in second.crossings])

@@ -1,0 +1,137 @@
+"""Tables of anybody's."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.fitting import read_runs
+from deepwide.sweeping import export
+from fitting.builders import codes, noted, write_csv
+
+
+def test_csv_json_jsonl_and_parquet_say_the_same(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    rows = [{"depth": d, "width": 8 * d, "loss": 1 / d, "seed": 0} for d in (1, 2, 3)]
+    frame = polars.DataFrame(rows)
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    export(frame, tmp_path / "t.json")
+    read = [read_runs(tmp_path / f"t.{kind}") for kind in ("csv", "json", "jsonl", "parquet")]
+    for runs in read[1:]:
+        for name in ("depth", "width", "loss", "block_params"):
+            np.testing.assert_array_equal(getattr(runs, name), getattr(read[0], name))
+
+
+def test_other_peoples_columns_are_mapped_or_guessed(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", "n_layer,d_model,final,seed", "2,64,1.5,0", "4,64,1.4,0")
+    runs = read_runs(path, {"loss": "final"})
+    assert list(runs.depth) == [2, 4]
+    assert list(runs.block_params) == [12 * 2 * 64**2, 12 * 4 * 64**2]
+    assert "block-params-assumed" in codes(runs.notes)
+    assert noted("column-guessed", runs.notes) == {"column": "depth", "name": "n_layer", "table": "t.csv"}
+
+
+def test_what_pandas_writes_for_a_blank_is_blank(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('[{"depth": 1, "loss": 2.0, "status": NaN, "width": NaN}, {"depth": 1, "loss": NaN, "width": 8}]')
+    runs = read_runs(path)
+    assert runs.diverged.tolist() == [False, True]
+    assert np.isnan(runs.width[0])
+    path = write_csv(tmp_path / "t.csv", "depth,lr,seed,loss", "1,nan,0,2.0", "1,nan,1,1.9")
+    assert len(read_runs(path)) == 2, "two seeds at an unknown rate are not two rates"
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "complaint"),
+    [
+        ("depth,width", "1,8", "no column that is called a loss"),
+        ("depth,width,loss", "1,8,abc", "'abc' is not a number"),
+        ("depth,width,loss", "0,8,1.0", "depth is 0"),
+        ("depth,width,loss", "1,8,-1.0", "loss is -1"),
+        ("depth,width,loss", "1,-8,1.0", "width is -8"),
+        ("depth,width,loss", "1,8,-inf", "loss is -inf"),
+        ("depth,width,loss", "1,8,−1.0", "'−1.0' is not a number"),
+        ("depth,width,loss", '1,"1,024",2.0', "'1,024' is not a number: write 12345.6, without separators"),
+        ("depth,width,loss", "1,1,024,2.0", "row 1 has 4 values for 3 columns: is there a separator inside"),
+        ("depth,width,foo", "1,8,2.0,9,9", "row 1 has 5 values for 3 columns"),
+        ("depth,loss,width,loss", "1,2.0,8,2.0", "2 columns called 'loss'"),
+        ("depth,width,loss", "1,1e200,1.0", "block_params is inf"),
+        ("total_params,train_flops,loss", "0,1e9,1.0", "total_params is 0"),
+        ("depth,width,loss,seed", "1,8,1.0,0.5", "seed is 0.5; it must be a whole number"),
+        ("depth,width,loss,seed", "1,8,1.0,1e300", r"seed is 1e\+300; it must be a whole number"),
+        ("depth,width,loss,seed", "1,8,1.0,", "some runs have a seed and some have none|has no"),
+        ("depth,width,loss,status", "1,8,1.0,failed", "no finished run"),
+    ],
+)
+def test_bad_tables_get_a_sentence(tmp_path: Path, header: str, line: str, complaint: str) -> None:
+    path = write_csv(tmp_path / "t.csv", header, line, *(["2,8,1.0,1"] if "seed" in header else []))
+    with pytest.raises(DeepwideError, match=complaint):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"depth,loss\n", b"{}", b"[1]\n", b'{"loss": 1}\n{"loss'])
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".parquet", ".txt"])
+def test_files_that_are_no_tables_get_a_sentence(tmp_path: Path, content: bytes, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(DeepwideError):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("text", ['[{"loss": %s}]' % ("9" * 5000), "[" * 100_000, '{"loss": {"0": 1.0}}', "3"])
+def test_json_that_is_no_list_of_objects_gets_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(DeepwideError, match=r"t\.json (cannot be read as a table|must have one object per run)"):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", ", "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, separator: str, end: str) -> None:
+    lines = ["", "depth,width,loss", "1,8,2.0", "", ",,", "2,8,1.9,", ""]
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + end.join(lines).replace(",", separator).encode())
+    runs = read_runs(path)
+    assert list(runs.loss) == [2.0, 1.9]
+    assert "runs-failed" not in codes(runs.notes), "blank lines are no runs"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("total_params", "N"), ("tokens", "D"), ("total_params", "parameter_count"), ("depth", "num_layers"),
+        ("block_params", "n_params_no_embed"),
+    ],
+)  # fmt: skip
+def test_names_that_published_tables_use_are_recognised(ours: str, theirs: str) -> None:
+    runs = read_runs([{theirs: 7.0, "loss": 2.0}, {theirs: 9.0, "loss": 1.9}])
+    assert getattr(runs, ours).tolist() == [7, 9]
+    assert noted("column-guessed", runs.notes) == {"column": ours, "name": theirs, "table": "the table"}
+
+
+@pytest.mark.parametrize("end", [".csv.gz", ".CSV.gz", ".jsonl.gz"])
+def test_a_packed_table_is_unpacked(tmp_path: Path, end: str) -> None:
+    text = "depth,width,loss\n1,8,2.0\n" if "csv" in end.lower() else '{"depth": 1, "width": 8, "loss": 2.0}\n'
+    path = tmp_path / f"t{end}"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert read_runs(path).loss.tolist() == [2.0]
+
+
+def test_a_table_that_unpacks_to_very_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepwide.fitting.tables.LARGEST_TABLE", 2**20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"depth,loss\n" + b"1,2.0\n" * 2**20))
+    with pytest.raises(DeepwideError, match="larger than 1 MiB"):
+        read_runs(path)
+
+
+@pytest.mark.parametrize("table", [5, {"depth": [1]}, [1, 2], [[1, 2]], object()])
+def test_what_is_no_table_gets_a_sentence(table: object) -> None:
+    with pytest.raises(DeepwideError, match=r"runs must be a folder, a table"):
+        read_runs(table)

@@ -1,0 +1,45 @@
+"""The sentence of every note."""
+
+import inspect
+
+import pytest
+
+from deepwide.answers import Interval
+from deepwide.fitting import words
+
+NUMBERS = {
+    "rows": 2, "count": 2, "depth": 8.0, "size": 3e5, "share": 0.25, "ratio": 7.0, "spare": 1, "runs": 4, "diverged": 1,
+    "shallow": 2, "deep": 4, "depths": [2, 4], "noises": [0.01, 0.02], "minimum": 1.5, "lengths": 4, "exponent": True,
+    "value": 3.5, "low": 1.0, "high": 4.0, "row": 26, "others_in_group": 1, "errors": 1.4, "others": 2, "resamples": 50,
+    "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
+    "groups": ["depth 2 at 10K", "depth 4 at 20K"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", sorted(words._TEXTS))
+def test_every_note_is_a_short_line_without_options(code: str) -> None:
+    asked = inspect.signature(words._TEXTS[code]).parameters
+    data = {name: NUMBERS.get(name, "<=" if name == "sign" else name) for name in asked}
+    note = words.note(code, **data)
+    assert note.code == code
+    assert dict(note.data) == data
+    assert 10 < len(str(note)) < 300
+    assert "\n" not in str(note)
+    assert "--" not in str(note)
+    assert not str(note).endswith(".")
+
+
+def test_a_note_says_its_numbers() -> None:
+    assert "14%" in str(words.note("crossing-vanishes", shallow=4, deep=8, share=0.14))
+    assert "1 group determines its own fit" in str(words.note("leverage", count=1, depth=16.0, size=156_000.0))
+    assert "3 groups determine their own fit" in str(words.note("leverage", count=3, depth=16.0, size=156_000.0))
+
+
+def test_numbers_for_reading() -> None:
+    assert words.joined(["1", "2", "4"]) == "1, 2 and 4"
+    assert words.joined(["1"]) == "1"
+    assert words.show_size(None) == "no limit"
+    assert words.show_size(48_210) == "48.2K"
+    assert words.show_interval(Interval(3.0, 2.5, 4.0)) == "3 (2.5 to 4)"
+    assert words.show_interval(Interval(3.0)) == "3"
+    assert words.noise_by_depth({1: 0.022, 2: 0.0087}) == "2.2, 0.87% of loss at 1 and 2 layers"

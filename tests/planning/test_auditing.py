@@ -1,0 +1,180 @@
+"""Verdicts: the rule, its edges, and what surrounds it."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepwide.catalogue import all_models, find_model
+from deepwide.errors import DeepwideError
+from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law
+from deepwide.planning import Audit, audit, plan
+from deepwide.shape import Shape, write_config
+
+
+def test_known_models_sit_where_the_facts_put_them() -> None:
+    """laws.md: Llama-3-405B 1.44, PaLM 1.32, GPT-3 1.19; Qwen-32B, Falcon-180B, SmolLM2-360M near 1."""
+    expected = {"llama-3.1-405b": 1.44, "palm-540b": 1.32, "gpt3-175b": 1.19, "qwen2.5-32b": 0.96, "falcon-180b": 0.99}
+    for name, ratio in expected.items():
+        assert audit(find_model(name).shape).depth_over_law.value == pytest.approx(ratio, abs=0.006)
+
+
+@given(depth=st.integers(1, 300), width=st.integers(1, 300))
+def test_the_verdict_follows_its_rule(depth: int, width: int) -> None:
+    shape = Shape(depth=depth, width=64 * width)
+    verdict = audit(shape)
+    law = transition_law().depth(shape.block_params).at()
+    assert law.low is not None and law.high is not None  # noqa: PT018
+    expected = "too deep" if depth > law.high else "too shallow" if depth < law.low else "within"
+    assert verdict.verdict.outcome == expected
+    ratio = verdict.depth_over_law
+    assert ratio.low is not None and ratio.high is not None  # noqa: PT018
+    assert ratio.low <= ratio.value <= ratio.high
+
+
+def test_deepening_a_shape_never_turns_the_verdict_shallow() -> None:
+    order = ["too shallow", "within", "too deep"]
+    seen = [order.index(audit(Shape(depth=depth, width=1024)).verdict.outcome) for depth in range(1, 120)]
+    assert seen == sorted(seen)
+    assert set(seen) == {0, 1, 2}
+
+
+def test_a_law_without_errors_judges_by_a_tenth() -> None:
+    law = AspectLaw(name="mine", ratio=64)
+    width = 64 * 20
+    on = Shape(depth=20, width=width)
+    exact = float(law.depth(on.block_params).value[0])
+    assert audit(on, law=law).verdict.outcome == "within"
+    assert audit(on.but(depth=math.ceil(exact * 1.2)), law=law).verdict.outcome == "too deep"
+    assert "10%" in audit(on, law=law).verdict.rule
+
+
+def test_a_fitted_law_takes_the_place_of_the_published_one_and_is_listed_first() -> None:
+    mine = TransitionLaw(name="mine", a=4.0, b=0.1)
+    verdict = audit(find_model("gpt2").shape, law=mine)
+    assert verdict.law == "mine"
+    assert [opinion.law for opinion in verdict.opinions][:2] == ["mine", "levine"]
+
+
+def test_the_cost_is_against_the_law_s_own_depth() -> None:
+    shape = find_model("pythia-1b").shape
+    verdict = audit(shape)
+    assert verdict.loss_percent == depth_cost(shape.depth, verdict.law_depth.value, shape.block_params)
+    assert "cost-extrapolated" not in [note.code for note in verdict.notes]
+    (note,) = [note for note in audit("llama-3-8b").notes if note.code == "cost-extrapolated"]
+    assert note.data["largest"] == pytest.approx(1.77e9, rel=0.01)
+
+
+def test_the_shape_offered_instead_has_about_the_same_size() -> None:
+    for model in all_models():
+        instead = audit(model.shape).instead
+        if model.shape.experts or model.shape.latent:
+            assert instead is None, model.name
+            continue
+        assert instead is not None, model.name
+        assert instead.block_params == pytest.approx(model.shape.block_params, rel=0.05), model.name
+
+
+@pytest.mark.parametrize("name", ["llama-3.2-3b", "llama-3-8b", "qwen3-8b", "qwen2.5-7b", "mistral-7b"])
+def test_the_shape_offered_instead_can_be_built(name: str) -> None:
+    """Newcomer's review, S11: 37 × 64 wide for a model with 8 key/value heads of 128."""
+    result, model = audit(name), find_model(name)
+    assert result.instead is not None
+    assert (result.instead.kv_heads, result.instead.head_dim) == (model.shape.kv_heads, model.shape.head_dim)
+    assert result.instead.width == result.instead.heads * result.instead.head_dim
+    assert result.instead.depth == pytest.approx(result.law_depth.value, rel=0.05)
+    assert model.family is not None
+    assert write_config(result.instead, model.family)["num_hidden_layers"] == result.instead.depth
+
+
+def test_a_width_beyond_the_vocabulary_or_a_narrow_embedding_is_wasted() -> None:
+    assert audit(Shape(depth=4, width=512, vocab=256)).vocabulary_wastes_width
+    assert not audit(Shape(depth=4, width=512, vocab=512)).vocabulary_wastes_width
+    assert audit(find_model("opt-350m").shape).vocabulary_wastes_width
+
+
+def test_experts_are_judged_by_total_and_by_active_parameters() -> None:
+    result = audit("qwen3-30b-a3b")
+    assert result.verdict.outcome == "too shallow"
+    assert result.verdict_active is not None
+    assert result.verdict_active.outcome == "within"
+    assert result.words.startswith("too shallow by total, within by active parameters")
+    (note,) = [note for note in result.notes if note.code == "experts"]
+    assert note.data["active"] == result.params.block - result.params.inactive
+    assert audit("gpt2").verdict_active is None
+
+
+def test_theory_s_threshold_is_log_3_of_the_width() -> None:
+    verdict = audit(Shape(depth=7, width=729 * 3, heads=3))
+    assert verdict.theory_threshold == pytest.approx(7)
+    assert not verdict.past_threshold
+
+
+def test_the_library_takes_a_name_and_refuses_what_is_neither() -> None:
+    assert audit("gpt2") == audit(find_model("gpt2").shape, name="gpt2", family="gpt2")
+    with pytest.raises(DeepwideError, match="a model is a Shape, a name of the catalogue or a path"):
+        audit(42)  # type: ignore[arg-type]
+
+
+def test_far_beyond_the_data_no_loss_is_quoted() -> None:
+    verdict = audit(Shape(depth=100_000, width=64))
+    assert verdict.loss_percent is None
+    assert verdict.cost == "no data"
+    assert "no loss data" in verdict.sentence
+
+
+def test_a_law_at_odds_with_the_loss_data_is_said_to_be() -> None:
+    shape = Shape(depth=30, width=512)
+    deep = TransitionLaw(name="mine", a=1.0, b=0.03)
+    verdict = audit(shape, law=deep)
+    assert verdict.verdict.outcome == "too shallow"
+    assert verdict.cost == "negative"
+    assert "loss data disagree" in verdict.sentence
+
+
+def test_a_fitted_law_with_a_published_name_judges_and_is_listed_beside_it() -> None:
+    """Code review, B1: the published law took its place in the table."""
+    mine = TransitionLaw(name="levine", a=4.5, b=0.08)
+    result = audit("gpt2", law=mine)
+    depths = [opinion.depth for opinion in result.opinions if opinion.law == "levine"]
+    size = result.params.block
+    assert depths == pytest.approx([float(law.depth(size).value[0]) for law in (mine, transition_law())])
+    assert depths[0] == result.law_depth.value
+    assert depths[0] == pytest.approx(plan(size, law=mine).opinions[0].depth, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["qwen3-8b", "llama-3.2-1b", "smollm2-1.7b", "gemma-3-4b"])
+def test_a_verdict_says_whether_its_cost_is_measurable(name: str) -> None:
+    """Newcomer's review, S3: "too shallow" alone reads as a fault, where no loss data show one."""
+    result = audit(name)
+    assert result.loss_percent is not None
+    assert result.loss_percent.low is not None
+    assert result.loss_percent.low < 0
+    assert result.cost == "not measurable"
+    assert result.words == "too shallow, no measurable cost"
+
+
+def test_a_wrong_depth_that_costs_says_so() -> None:
+    result = audit(Shape(depth=8, width=2048))
+    assert result.cost == "measurable"
+    assert result.words == "too shallow, measurable cost"
+    assert "expect" in result.sentence
+
+
+def test_an_audit_has_a_verdict_with_its_claim_rule_and_measurement() -> None:
+    result = audit("gpt3-175b")
+    assert isinstance(result, Audit)
+    verdict = result.verdict
+    assert (verdict.outcome, verdict.measured) == ("too deep", result.depth_over_law)
+    assert "gpt3-175b" in verdict.claim
+    assert "levine" in verdict.claim
+    assert "95%" in verdict.rule
+
+
+def test_it_is_a_row_and_a_json_document() -> None:
+    (row,) = audit("gpt3-175b").rows()
+    assert (row["outcome"], row["cost"], row["depth"]) == ("too deep", "not measurable", 96)
+    document = audit("gpt3-175b").model_dump(mode="json")
+    assert document["verdict"]["outcome"] == "too deep"
+    assert {"code", "text", "data"} == set(document["notes"][0])
