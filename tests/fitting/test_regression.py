@@ -229,3 +229,11 @@ def test_weights_give_statsmodels_weighted_least_squares() -> None:
     made = regress(book["X"] * root[:, None], book["y"] * root, rows, np.zeros(len(root), dtype=bool))
     np.testing.assert_allclose(made.theta, book["theta"], rtol=1e-8)
     np.testing.assert_allclose(made.covariance, book["covariance"], rtol=1e-8)
+
+
+def test_a_bound_far_beyond_an_exact_fit_is_no_overflow() -> None:
+    """Two runs on a line to the last digit, and a third that exceeds it by very much more than their spread."""
+    design = np.column_stack([np.ones(3), np.arange(3.0)])
+    with np.errstate(over="raise", invalid="raise"):
+        theta = censored_least_squares(design, np.array([0.0, 1.0, 1e3]), np.array([False, False, True]), 1e-9)
+    assert design[2] @ theta == pytest.approx(1e3, rel=0.4)

@@ -239,10 +239,11 @@ def test_bad_input_gives_one_sentence() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_parameters_that_do_not_grow_with_depth_give_no_law_but_a_sentence() -> None:
+@pytest.mark.parametrize("power", [0, -1])
+def test_parameters_that_do_not_grow_with_depth_give_no_law_but_a_sentence(power: int) -> None:
     """The count of matrices per layer was 0 then, which no law accepts: a traceback."""
     runs = gemstones_like(0.003)
-    strange = replace(runs, total_params=runs.width * 1e5)
+    strange = replace(runs, total_params=runs.width * 1e5 * runs.depth**power)
     fit = fit_surface(strange, terms="shape", bootstrap=0)
     assert fit.layer_matrices == 0
     assert fit.law() is None

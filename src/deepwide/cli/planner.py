@@ -78,7 +78,9 @@ def plan(
         bool, typer.Option("--memory", help="The budget is bytes at inference: weights and cache.")
     ] = False,
     law: LawName = "levine",
-    compute: Annotated[Literal["epoch", "hoffmann"], typer.Option(help="Compute law, with --flops.")] = "epoch",
+    compute: Annotated[
+        str, typer.Option(help="Compute law with --flops: epoch, hoffmann, or one that fit saved (.json).")
+    ] = "epoch",
     tokens: Annotated[str | None, typer.Option(help="Training tokens (default: 20 per parameter).")] = None,
     depth: Annotated[int | None, typer.Option(help="Fix the depth; the budget gives the width.")] = None,
     width: Annotated[int | None, typer.Option(help="Fix the width; the budget gives the depth.")] = None,

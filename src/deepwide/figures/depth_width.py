@@ -25,7 +25,7 @@ COLOURS = {
     "too deep": "#c0392b",
     "within": "#1e8449",
     "too shallow": "#2471a3",
-    INSTEAD: "#ffffff",
+    INSTEAD: "#45b39d",
     "plan": "#1c1c1c",
     "other depths": "#5d6d7e",
     "best within √2 of its size": "#1c1c1c",
@@ -152,10 +152,9 @@ def depth_width_map(
         x=x, y=y,
         fill=alt.Fill("kind:N", title=None, sort=kinds,
                       scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])),
-        stroke=alt.condition(alt.datum.kind == INSTEAD, alt.value("#404040"), alt.value("white")),
         tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "shape", "blocks", "detail")],
     )  # fmt: skip
-    layers.append(dots.mark_point(size=70, strokeWidth=0.8, opacity=1))
+    layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
     if sum(bool(row["name"]) for row in rows) <= MOST_LABELS:
         layers += label_layers(dots, "name", fontSize=10)
     bands = "bands: 95% from the law's coefficients" + ("" if chosen.bowl else " and, wider, from the loss data")

@@ -16,6 +16,7 @@ from deepwide.errors import DeepwideError
 
 STEPS = 200  # of EM, at most
 ROUNDS = 20  # of weighting by the noise that the last fit left
+FAR = 1e5  # standard deviations
 QUIETEST = 1e-4  # a stratum's variance is taken to be at least this share of all strata's together
 
 Noise = Literal["same", "depth"]
@@ -163,7 +164,9 @@ def censored_least_squares(X: Floats, y: Floats, censored: Numbers, sigma: float
         fitted = X @ theta
         spread = sigma or max(float(np.sqrt(np.mean((y - fitted)[free] ** 2))), 1e-9)
         beyond = (y - fitted) / spread
-        expected = fitted + spread * np.exp(norm.logpdf(beyond) - norm.logsf(beyond))
+        near = np.clip(beyond, -FAR, FAR)
+        # Far beyond its bound the mean excess is the distance itself, and the difference of logarithms is rounding.
+        expected = fitted + spread * np.where(beyond > FAR, beyond, np.exp(norm.logpdf(near) - norm.logsf(near)))
         new = pinv @ np.where(censored, np.maximum(expected, y), y)
         if np.max(np.abs(X @ (new - theta))) < 1e-10:
             return np.asarray(new)
