@@ -1,7 +1,4 @@
-"""Our own source as syntax trees, and what in it breaks a rule of the house.
-
-python tests/source.py      prints what still does, as tests/remaining.py lists it
-"""
+"""Our own source as syntax trees, and what in it breaks a rule of the house."""
 
 import ast
 import re
@@ -151,10 +148,3 @@ def vague_names() -> dict[str, int]:
     """How often a variable has a name that says only that something exists."""
     counts = Counter(name for tree in modules().values() for name in variables(tree))
     return {name: counts[name] for name in VAGUE if counts[name]}
-
-
-if __name__ == "__main__":
-    for rule in (past_a_door, circles, options, without_a_test):
-        entries = "".join(f'    "{entry}",\n' for entry in sorted(rule()))
-        print(f"{rule.__name__.upper()}: set[str] = " + (f"{{\n{entries}}}" if entries else "set()"))
-    print(f"VAGUE_NAMES: dict[str, int] = {vague_names()}")

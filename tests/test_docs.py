@@ -18,7 +18,6 @@ from benchmarks.page_tables import ROOT, fit_tables, rank_tables, result, thousa
 from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
 import deepwide
-import remaining
 from deepwide.cli.app import app, load
 
 COMMANDS = [command for page in PAGES for command in commands(page)]
@@ -107,8 +106,6 @@ PROGRAMS = [(page, number, code) for page in PAGES for number, code in enumerate
 def test_python_in_the_docs_runs(
     page: Path, number: int, code: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if waiting := [name for name in remaining.NOT_YET if re.search(rf"deepwide\.{name}\b", code)]:
-        pytest.skip(f"there is no deepwide.{waiting[0]} yet")
     monkeypatch.chdir(tmp_path)
     config = deepwide.write_config(deepwide.find_model("llama-3-8b").shape, "llama")
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -124,10 +121,9 @@ def test_the_api_page_shows_every_public_name_and_its_arguments() -> None:
     page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^`deepwide\.(\w+)\(([^)`]*)\)`$", page, re.MULTILINE))
     for name, arguments in shown.items():
-        if name not in remaining.NOT_YET:
-            parameters = inspect.signature(getattr(deepwide, name)).parameters.values()
-            names = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in parameters]
-            assert [argument for argument in re.split(r",\s+", arguments) if argument != "*"] == names, name
+        parameters = inspect.signature(getattr(deepwide, name)).parameters.values()
+        names = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in parameters]
+        assert [argument for argument in re.split(r",\s+", arguments) if argument != "*"] == names, name
     assert {name for name in deepwide.__all__ if not re.search(rf"\b{name}\b", page)} == set()
 
 
@@ -183,7 +179,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def test_lines_are_wrapped(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     long = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "!["))]
-    assert len(long) <= remaining.LONG_LINES.get(page.name, 0), "\n".join(long)
+    assert long == []
 
 
 def test_the_index_lists_every_page() -> None:

@@ -126,8 +126,7 @@ def rank(
         certificates.append(certificate)
         shown.add(certificate, store, entry.stored)
     if plot:
-        from deepwide.figures import save_chart
-        from deepwide.figures.separation import ranks_figure
+        from deepwide.figures import ranks_figure, save_chart
 
         save_chart(ranks_figure(certificates), plot)
     if json:
@@ -229,8 +228,7 @@ def softmax(
             cells = "  ".join(f"{n:>{len(f'above {level}')}}" for level, n in answer.epsilon_rank.items())
             out.print(f"  {number:>5} {size:>5} {head_count:>5}  {answer.effective_rank:>14.2f}  {cells}")
     if plot:
-        from deepwide.figures import save_chart
-        from deepwide.figures.separation import spectrum_figure
+        from deepwide.figures import save_chart, spectrum_figure
 
         save_chart(spectrum_figure(answers), plot)
     if json:

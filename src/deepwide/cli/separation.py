@@ -49,8 +49,7 @@ def bounds(
         check_suffix(plot)
     answer = separation.bounds(depth, width, heads, match=match)
     if plot:
-        from deepwide.figures import save_chart
-        from deepwide.figures.separation import bounds_figure
+        from deepwide.figures import bounds_figure, save_chart
 
         certificates = separation.Store(measured).certificates() if measured else []
         save_chart(bounds_figure(separation.bounds_curves(depth, width, heads, certificates)), plot)

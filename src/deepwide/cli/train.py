@@ -213,8 +213,7 @@ def check_scaling(
     """
     _needs_torch()
     from deepwide.data import DataConfig
-    from deepwide.figures import check_suffix, save_chart
-    from deepwide.figures.scaling import scaling_chart
+    from deepwide.figures import check_suffix, save_chart, scaling_chart
     from deepwide.settings import parse_setting
     from deepwide.training import check_scaling as measure
 

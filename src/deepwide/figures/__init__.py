@@ -6,6 +6,8 @@ Importing this costs nothing: a picture's module, and Altair, are loaded when it
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.extras import needs
+
 if TYPE_CHECKING:
     from deepwide.figures.curves import loss_curves as loss_curves
     from deepwide.figures.depth_width import Point as Point
@@ -45,5 +47,7 @@ __all__ = list(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
+        if name != "check_suffix":
+            needs("altair", "plot")
         return getattr(import_module(f"deepwide.figures.{_HOME[name]}"), name)
     raise AttributeError(f"module 'deepwide.figures' has no attribute {name!r}")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError
+from deepwide.extras import needs
 from deepwide.files import write_bytes, write_text
 
 SUFFIXES = (".svg", ".png", ".pdf", ".html", ".json")
@@ -18,12 +19,18 @@ class _InScript(json.JSONEncoder):
 
 
 def check_suffix(path: str | Path) -> Path:
-    """Refuse a path whose ending names no picture format, before any work is done. Loads no plotting library."""
+    """Refuse a path whose ending names no picture format, before any work is done, and a missing plotting library too.
+
+    It is looked for, not loaded.
+    """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise DeepwideError(f"cannot draw to {target}: the name must end in {', '.join(SUFFIXES)}.")
     if target.is_dir():
         raise DeepwideError(f"{target} is a folder: give the name of a file in it.")
+    needs("altair", "plot")
+    if target.suffix.lower() not in (".html", ".json"):
+        needs("vl_convert", "plot")
     return target
 
 

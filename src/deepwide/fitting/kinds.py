@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.extras import needs
 from deepwide.files import read_json
 from deepwide.fitting.answer import FORMAT, Fit
 from deepwide.fitting.choose import Limit
@@ -61,6 +62,7 @@ def fit(
     >>> fit(rows, bootstrap=0).verdict().outcome
     'not seen'
     """
+    needs("scipy", "fit")
     if kind not in SETTINGS:
         raise DeepwideError(f"no kind of fit '{str(kind)[:40]}': {did_you_mean(str(kind), SETTINGS)}")
     given: dict[str, Any] = {

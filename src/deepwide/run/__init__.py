@@ -1,5 +1,6 @@
 """The run folder: what a run is on disk, who may write to it, and how nothing in it is lost."""
 
+from deepwide.run import toy
 from deepwide.run.checkpoint import Checkpoint
 from deepwide.run.folder import NotARun, RunFolder, local_path, run_id
 from deepwide.run.layout import FINISHED, has_result
@@ -46,4 +47,5 @@ __all__ = [
     "reason",
     "remaining",
     "run_id",
+    "toy",
 ]
