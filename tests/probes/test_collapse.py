@@ -72,7 +72,9 @@ def test_where_it_does_not_it_agrees_with_nine_hundred_digits(heads: int) -> Non
 
 def test_the_logarithm_of_the_residual_trebles_with_every_layer() -> None:
     rng = np.random.default_rng(3)
-    logs = [residual.log_norm for residual in attention_collapse(rng.normal(size=(8, 16)), random_layers(9, 16, 4, rng))]
+    logs = [
+        residual.log_norm for residual in attention_collapse(rng.normal(size=(8, 16)), random_layers(9, 16, 4, rng))
+    ]
     assert logs[-1] / logs[-2] == pytest.approx(3, abs=0.05)
     assert logs[-1] < -5e3, "a residual with thousands of zeros behind the point"
 

@@ -89,7 +89,11 @@ def code_version() -> dict[str, str]:
     home = Path(deepwide.__file__).parent
     for path in sorted(home.rglob("*.py")):
         digest.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes())
-    versions = {"deepwide": deepwide.__version__, "source": digest.hexdigest()[:16], "python": platform.python_version()}
+    versions = {
+        "deepwide": deepwide.__version__,
+        "source": digest.hexdigest()[:16],
+        "python": platform.python_version(),
+    }
     for library in ("numpy", "torch", "scipy"):
         try:
             versions[library] = version(library)

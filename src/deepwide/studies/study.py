@@ -91,7 +91,7 @@ class Workplace:
     """What a study measures with: its trained runs by sweep, and a way to report progress and to be stopped."""
 
     runs: Mapping[str, Path] = field(default_factory=dict)  # the folder of runs of each sweep
-    report: Callable[[str], None] = lambda _: None  # noqa: E731
+    report: Callable[[str], None] = lambda _: None
     stop: Callable[[], bool] = lambda: False
 
 
