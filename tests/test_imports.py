@@ -51,7 +51,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
     "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
+    "probes": BOTTOM | {"shape", "model"},
 }
+MAY_IMPORT["studies"] = MAY_IMPORT["figures"] | {"figures", "probes"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}
 

@@ -8,7 +8,7 @@ import pytest
 from deepwide.probes import AttentionLayer, attention_collapse, composite_norm, random_layers, relative_residual
 
 
-def plain_layer(x: np.ndarray, layer: AttentionLayer) -> np.ndarray:  # type: ignore[type-arg]
+def plain_layer(x: np.ndarray, layer: AttentionLayer) -> np.ndarray:
     """Attention as everybody writes it."""
     total = np.zeros_like(x)
     for w, v in zip(layer.scores_HDD, layer.values_HDD, strict=True):
@@ -18,7 +18,7 @@ def plain_layer(x: np.ndarray, layer: AttentionLayer) -> np.ndarray:  # type: ig
     return total
 
 
-def digits_of_residual(x: np.ndarray, layers: list[AttentionLayer], digits: int) -> list[float]:  # type: ignore[type-arg]
+def digits_of_residual(x: np.ndarray, layers: list[AttentionLayer], digits: int) -> list[float]:
     """log ‖res‖ of every layer by mpmath, with so many digits and no thought."""
     mpmath = pytest.importorskip("mpmath")
     logs = []

@@ -1,7 +1,7 @@
 """A study for tests: two toy sweeps would be slow, so it trains toys and measures their losses."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from deepwide.answers import Interval, Note
 from deepwide.run import read_runs
@@ -23,7 +23,7 @@ FINISHES = Claim("finishes", "every toy finishes", "section 1")
 
 
 def every_run_is_done(measured: Measured) -> Ruling:
-    done = measured.numbers["done"]
+    done = measured.number("done")
     if done.value == 0:
         return Ruling(NOT_DECIDABLE, done, (Note.of("none", "no run finished"),))
     return Ruling(REPRODUCED if done.value == 1 else NOT_REPRODUCED, done)
@@ -40,7 +40,11 @@ class Toys(Study):
     source = Source("Nobody 2026, Toys.", "https://example.org/toys")
     rules = (Rule(FINISHES, "reproduced if all runs are done", every_run_is_done),)
     Settings = ToySettings
-    presets: Mapping[str, Mapping[str, Any]] = {"quick": {}, "cpu": {"steps": 30}, "paper": {"depths": [1, 2, 3]}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "quick": {},
+        "cpu": {"steps": 30},
+        "paper": {"depths": [1, 2, 3]},
+    }
     method = "Toys are trained."
     differences = "None."
 
@@ -48,7 +52,7 @@ class Toys(Study):
         run = {"trainer": "toy", "width": 2, "steps": settings.steps}
         return {"toys": {"seeds": [0], "run": run, "grid": {"depth": list(settings.depths)}}}
 
-    def measure(self, settings: ToySettings, workplace: Workplace) -> Measured:
+    def measure(self, settings: ToySettings, workplace: Workplace) -> Measured:  # noqa: ARG002
         workplace.report("measuring")
         runs = read_runs(workplace.runs["toys"])
         done = sum(run.status == "done" for run in runs) / len(runs)

@@ -1,6 +1,10 @@
 """A study trains, measures, judges and writes; it resumes, and says when its rules were changed afterwards."""
 
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +49,10 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: py
 
 
 def test_an_interrupted_study_resumes_with_its_finished_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+    with monkeypatch.context() as patch:
         patch.setattr(Toys, "measure", lambda *_: 1 / 0)
-        run_study(Toys(), out=tmp_path)
+        with pytest.raises(ZeroDivisionError):
+            run_study(Toys(), out=tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("result.json")}
     assert before
     run_study(Toys(), out=tmp_path)
@@ -76,27 +81,6 @@ def test_rules_changed_after_the_start_are_reported(tmp_path: Path) -> None:
     assert "rules were changed" in (tmp_path / "page.md").read_text()
 
 
-def test_a_folder_of_other_settings_is_refused(tmp_path: Path) -> None:
-    run_study(Toys(), out=tmp_path)
-    with pytest.raises(DeepwideError, match="other settings"):
-        run_study(Toys(), changes=("steps=21",), out=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("preset", "changes", "match"),
-    [
-        ("qick", (), "did you mean 'quick'"),
-        ("quick", ("step=1",), "did you mean 'steps'"),
-        ("quick", ("steps",), "not a setting"),
-        ("quick", ("steps=many",), "steps"),
-    ],
-)
-def test_wrong_settings_get_one_sentence(preset: str, changes: tuple[str, ...], match: str) -> None:
-    with pytest.raises(DeepwideError, match=match) as caught:
-        dry_run(Toys(), preset, changes=changes)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     forecast = dry_run(Toys(), "paper")
@@ -105,20 +89,56 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_rule_with_a_fourth_outcome_is_a_mistake_of_the_programmer(tmp_path: Path) -> None:
-    class Wrong(Toys):
-        rules = (dataclasses.replace(Toys.rules[0], decide=lambda _: Ruling("maybe")),)
-
-    with pytest.raises(AssertionError, match="three outcomes"):
-        run_study(Wrong(), out=tmp_path)
-
-
 def test_a_study_that_trains_nothing_gets_no_folders() -> None:
     class Still(Toys):
-        def sweeps(self, settings: Any) -> dict[str, Any]:
+        def sweeps(self, settings: Any) -> dict[str, Any]:  # noqa: ARG002
             return {}
 
-        def measure(self, settings: Any, workplace: Workplace) -> Measured:
+        def measure(self, settings: Any, workplace: Workplace) -> Measured:  # noqa: ARG002
             raise AssertionError(workplace.runs)
 
     assert dry_run(Still()).expected_seconds is None
+
+
+KILLED = """
+import os, signal
+from deepwide.studies import run_study
+from fakes import Toys
+
+class Killed(Toys):
+    def measure(self, settings, workplace):
+        print("measuring", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run_study(Killed(), out="toys")
+"""
+
+
+def test_a_study_killed_while_measuring_resumes_and_trains_nothing_again(tmp_path: Path) -> None:
+    paths = [str(Path(__file__).parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, cwd=tmp_path, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout == "measuring\n"
+    home = tmp_path / "toys"
+    before = {path: path.stat().st_mtime_ns for path in (home / "runs").rglob("result.json")}
+    assert len(before) == 2
+    assert not (home / "measured.json").exists()
+    result = run_study(Toys(), out=home)
+    assert result.verdicts[0].outcome == REPRODUCED
+    assert {path: path.stat().st_mtime_ns for path in (home / "runs").rglob("result.json")} == before
+
+
+def test_a_study_that_draws_does_not_begin_where_nothing_can_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Drawn(Toys):
+        def figures(self, measured: Measured) -> dict[str, Any]:  # noqa: ARG002
+            raise AssertionError("drawn")
+
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(DeepwideError, match="needs altair"):
+        run_study(Drawn(), out=tmp_path / "drawn")
+    assert not (tmp_path / "drawn").exists()

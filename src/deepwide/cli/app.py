@@ -127,6 +127,7 @@ HOME = {
     "sweep": "sweep",
     "worker": "sweep",
     "fit": "fit",
+    "study": "study",
     "tour": "tour",
 }
 

@@ -25,8 +25,8 @@ from deepwide.arrays import Floats
 class AttentionLayer(NamedTuple):
     """One layer of attention without skip connection, feed-forward or normalisation."""
 
-    scores_HDD: Floats  # W_Q W_Kᵀ / √E of each head
-    values_HDD: Floats  # W_V W_O of each head
+    scores_HDD: Floats  # noqa: N815  W_Q W_Kᵀ / √E of each head
+    values_HDD: Floats  # noqa: N815  W_V W_O of each head
 
 
 class Residual(NamedTuple):

@@ -1,5 +1,7 @@
 """A study's page in plain words, as Markdown: the claim, what was done, what was measured, the verdict."""
 
+import json
+
 from deepwide.answers import Interval
 from deepwide.quantities import show_seconds
 from deepwide.studies.study import Study, StudyResult
@@ -22,16 +24,24 @@ def write_page(study: Study, result: StudyResult, pictures: list[str]) -> str:
         "## What was measured",
         _numbers(result),
         *(_table(name, rows) for name, rows in result.measured.tables.items()),
-        *(f"- {note}." for note in result.measured.notes if note.code != "seconds"),
+        *(f"- {note}." for note in result.measured.notes),
         "## How this differs from the original",
         study.differences,
         "## How to repeat it",
-        f"    deepwide study run {result.study} --preset {result.preset}",
+        f"    deepwide.run_study({_arguments(study, result)})",
         f"It took {show_seconds(result.seconds)}. Versions: "
         + ", ".join(f"{name} {version}" for name, version in result.code.items())
         + f". Rules: {result.rule_hash}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _arguments(study: Study, result: StudyResult) -> str:
+    """What `run_study` is called with: the study, the preset, and the settings that differ from it."""
+    preset = study.settings(result.preset).model_dump(mode="json")
+    changed = [name for name, value in result.settings.items() if preset.get(name) != value]
+    changes = tuple(f"{name}={json.dumps(result.settings[name])}" for name in changed)
+    return f'"{result.study}", "{result.preset}"' + (f", changes={changes!r}" if changes else "")
 
 
 def show_interval(interval: Interval) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError
+from deepwide.figures import check_suffix
 from deepwide.files import write_text
 from deepwide.studies.folder import PAGE, RESULT, code_version, read_measured, start, write_measured, write_table
 from deepwide.studies.page import write_page
@@ -36,20 +37,20 @@ def run_study(
     """
     study = find_study(name) if isinstance(name, str) else name
     settings = study.settings(preset, changes)
+    if type(study).figures is not Study.figures:
+        check_suffix("figure.svg")  # what draws must be installed before hours are spent
     plain = settings.model_dump(mode="json")
     home = Path(out) if out is not None else Path("studies") / f"{study.name}-{preset}"
     started = start(home, study, preset, plain)
-    report = progress or (lambda what, state: None)
+    report = progress or (lambda *_: None)
     began = time.monotonic()
     measured = read_measured(home)
     if measured is None:
         folders = _train(study, settings, home, on, processes, threads, report, stop)
         workplace = Workplace(folders, lambda what: report(what, None), stop)
         measured = study.measure(settings, workplace)
-        seconds = Note.of("seconds", "how long training and measuring took", seconds=time.monotonic() - began)
-        measured = measured.model_copy(update={"notes": (*measured.notes, seconds)})
+        measured = measured.model_copy(update={"seconds": time.monotonic() - began})
         write_measured(home, measured)
-    spent = sum(note.data["seconds"] for note in measured.notes if note.code == "seconds")
     result = StudyResult(
         study=study.name,
         preset=preset,
@@ -58,7 +59,7 @@ def run_study(
         settings=plain,
         measured=measured,
         verdicts=tuple(rule.judge(measured) for rule in study.rules),
-        seconds=spent,
+        seconds=measured.seconds,
         rule_hash=study.rule_hash,
         rule_hash_at_start=started.rule_hash,
         code=code_version(),
@@ -117,6 +118,7 @@ def _train(
             progress=lambda state, key=key: report(key, state),  # type: ignore[misc]
             stop=stop,
         )
+        report(key, state)
         if state.left or state.failed:
             why = "; ".join(str(note) for note in state.notes) or f"{state.counts}"
             raise DeepwideError(

@@ -5,18 +5,19 @@ figures. Everything else (running, resuming, writing, judging) is done here for 
 """
 
 import hashlib
-import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from deepwide.answers import Answer, Interval, Note, Verdict
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.settings import Part, check_names, explain, parse_setting, with_setting
+from deepwide.studies.fingerprint import source_of
 
 REPRODUCED, NOT_REPRODUCED, NOT_DECIDABLE = "reproduced", "not reproduced", "not decidable at this scale"
 PRESETS = {
@@ -44,11 +45,34 @@ class Claim:
 
 
 class Measured(Answer):
-    """What a study measured: numbers with intervals by name, and tables of plain rows."""
+    """What a study measured: numbers with intervals by name, and tables of plain rows. All finite: JSON has no NaN."""
 
-    numbers: dict[str, Interval] = {}
-    tables: dict[str, list[dict[str, Any]]] = {}
+    numbers: Mapping[str, Interval] = {}
+    tables: Mapping[str, list[dict[str, Any]]] = {}
     notes: tuple[Note, ...] = ()
+    seconds: float = 0.0  # of training and measuring
+
+    @model_validator(mode="after")
+    def _is_finite(self) -> Self:
+        values = [(name, value) for name, i in self.numbers.items() for value in (i.value, i.low, i.high)]
+        values += [(name, value) for rows in self.tables.values() for row in rows for name, value in row.items()]
+        for name, value in values:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"'{name}' is {value}, which is no measurement: leave it out or give none")
+        return self
+
+    def number(self, name: str) -> Interval:
+        """A number that a rule needs."""
+        if name not in self.numbers:
+            raise DeepwideError(
+                f"the measurements have no number '{name}': another version of the study took them, so measure again "
+                "in another folder."
+            )
+        return self.numbers[name]
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table; none if it was not measured."""
+        return self.tables.get(name, [])
 
 
 class Ruling(NamedTuple):
@@ -82,8 +106,8 @@ class Rule:
 
     @property
     def source(self) -> str:
-        """What the verdict hangs on: the words and the code of the rule."""
-        return f"{self.claim.key}\n{self.text}\n{inspect.getsource(self.decide)}"
+        """What the verdict hangs on: the words of the rule, its code, and the constants and functions that it uses."""
+        return f"{self.claim.key}\n{self.claim.statement}\n{self.text}\n{source_of(self.decide)}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +134,9 @@ class Study(ABC):
     def settings(self, preset: str, changes: tuple[str, ...] = ()) -> Part:
         """The settings of a preset, with some changed, each written as `name=value`."""
         if preset not in self.presets:
-            raise DeepwideError(f"{self.name} has no preset '{preset[:40]}': {did_you_mean(preset, self.presets)}")
+            raise DeepwideError(
+                f"{self.name} has no preset {quoted(preset)}: {did_you_mean(preset[:80], self.presets)}"
+            )
         fields = dict(self.presets[preset])
         for written in changes:
             path, value = parse_setting(written)
@@ -140,7 +166,7 @@ class Study(ABC):
 
     @property
     def rule_hash(self) -> str:
-        """A hash of every rule, words and code, and of the module that they stand in up to their definition."""
+        """A hash of every rule: its words, its code, and the constants and functions that the code uses."""
         text = "\n".join(rule.source for rule in self.rules)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
