@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.depth_width import plan_map as plan_map
     from deepwide.figures.fitted import draw_fit as draw_fit
+    from deepwide.figures.layers import layer_chart as layer_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
     from deepwide.figures.resamples import resample_plot as resample_plot
     from deepwide.figures.residuals import residual_plot as residual_plot
@@ -33,6 +34,7 @@ _HOME = {
     "depth_width_map": "depth_width",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
+    "layer_chart": "layers",
     "loss_curves": "curves",
     "plan_map": "depth_width",
     "ranks_figure": "separation",

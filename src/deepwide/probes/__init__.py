@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from deepwide.probes.collapse import composite_norm as composite_norm
     from deepwide.probes.collapse import random_layers as random_layers
     from deepwide.probes.collapse import relative_residual as relative_residual
+    from deepwide.probes.stream import stream_residuals as stream_residuals
 
 _HOME = {
     "AttentionLayer": "collapse",
@@ -16,6 +17,7 @@ _HOME = {
     "composite_norm": "collapse",
     "random_layers": "collapse",
     "relative_residual": "collapse",
+    "stream_residuals": "stream",
 }
 __all__ = list(_HOME)
 
