@@ -13,7 +13,11 @@ from studies.fakes import Toys
 def result(**changes: object) -> StudyResult:
     measured = Measured(
         numbers={"done": Interval(1.0, 0.9, 1.0)},
-        tables={"runs": [{"depth": depth, "loss": 1 / 3, "why": "a|b"} for depth in range(30)], "none": []},
+        tables={
+            "runs": [{"depth": depth, "loss": 1 / 3, "why": "a|b"} for depth in range(30)],
+            "long": [{"a": 1}] * 61,
+            "none": [],
+        },
         notes=(Note.of("few", "there are few toys"),),
     )
     fields: dict[str, object] = {
@@ -29,7 +33,8 @@ def test_the_page_has_claim_rule_measurement_verdict_and_settings() -> None:
     for words in (
         "# toys: Do toys finish?", "<https://example.org/toys>", "**reproduced**: every toy finishes (section 1)",
         "Rule: reproduced if all runs are done", "Measured: 1 (95%: 0.9 to 1).", "![runs](runs.svg)", "`steps = 31`",
-        "| done | 1 (95%: 0.9 to 1) |", "| 0 | 0.3333 | a\\|b |", "and 6 more rows in runs.csv",
+        "| done | 1 (95%: 0.9 to 1) |", "| 0 | 0.3333 | a\\|b |", "| 29 | 0.3333 |",
+        "**long**: 61 rows in [long.csv](long.csv).",
         "- there are few toys.", "deepwide 9.9", "0123",
     ):  # fmt: skip
         assert words in page

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.depth_width import plan_map as plan_map
     from deepwide.figures.fitted import draw_fit as draw_fit
-    from deepwide.figures.layers import layer_chart as layer_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
+    from deepwide.figures.layers import layer_chart as layer_chart
     from deepwide.figures.resamples import resample_plot as resample_plot
     from deepwide.figures.residuals import residual_plot as residual_plot
     from deepwide.figures.save import check_suffix as check_suffix

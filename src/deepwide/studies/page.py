@@ -6,7 +6,7 @@ from deepwide.answers import Interval
 from deepwide.quantities import show_seconds
 from deepwide.studies.study import Study, StudyResult
 
-LONGEST_TABLE = 24  # rows on the page; the CSV has them all
+LONGEST_TABLE = 60  # rows on the page; longer ones are in their CSV files
 
 
 def write_page(study: Study, result: StudyResult, pictures: list[str]) -> str:
@@ -76,11 +76,10 @@ def _table(name: str, rows: list[dict[str, object]]) -> str:
     if not rows:
         return ""
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    shown = rows[:LONGEST_TABLE]
+    if len(rows) > LONGEST_TABLE:
+        return f"**{name}**: {len(rows)} rows in [{name}.csv]({name}.csv)."
     lines = [f"**{name}**", "", "| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row.get(column)) for column in columns) + " |" for row in shown]
-    if len(rows) > len(shown):
-        lines.append(f"\n… and {len(rows) - len(shown)} more rows in {name}.csv.")
+    lines += ["| " + " | ".join(_cell(row.get(column)) for column in columns) + " |" for row in rows]
     return "\n".join(lines)
 
 
