@@ -40,13 +40,14 @@ def layer_chart(
                             scale=alt.Scale(domain=networks, range=list(CATEGORIES[: len(networks)])),
                             legend=alt.Legend(symbolType="circle", symbolOpacity=1)),
         )  # fmt: skip
+        label = None if charts else value.replace("_", " ")
         y = alt.Y(
             f"{value}:Q",
-            title=None if charts else value.replace("_", " "),
+            title=label,
             scale=alt.Scale(type="log", domain=span, nice=False, clamp=True),
             axis=alt.Axis(values=_powers(*span), format="~e"),
         )
-        band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+        band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=label), y2="high:Q")
         drawn = alt.layer(band, base.mark_line().encode(y=y), base.mark_point(filled=True, size=24).encode(y=y))
         words = alt.TitleParams(str(panel), fontWeight="normal", color=FAINT, anchor="start")
         charts.append(drawn.properties(width=250, height=260, title=words))

@@ -115,8 +115,9 @@ class RankCollapse(Study):
         Rule(
             Claim("skips", "Skip connections prevent the collapse.", "section on mechanisms that counteract it"),
             "Networks with LayerNorm after each sublayer and without mask, as in BERT. Where attention alone ends "
-            f"below {COLLAPSED:g} (95% upper limit of the geometric mean of ‖res‖/‖X‖ after the last layer): reproduced "
-            f"if attention with skips ends above {HEALTHY:g} (lower limit), not reproduced if below (upper limit).",
+            f"below {COLLAPSED:g} (95% upper limit of the geometric mean of ‖res‖/‖X‖ after the last layer): "
+            f"reproduced if attention with skips ends above {HEALTHY:g} (lower limit), not reproduced if "
+            "below (upper limit).",
             skips_prevent,
         ),
         Rule(
