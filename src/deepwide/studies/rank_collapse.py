@@ -33,6 +33,7 @@ HEALTHY = 0.1  # above it, after as many layers as BERT's 12, it is not
 FEWEST = 10  # networks without which nothing is decided
 
 FLOOR = 1e-12  # double precision measures relative residuals above it without rounding errors that matter
+RESOLUTION = 1e-16  # of double precision: smaller relative residuals, 0 among them, are rounding and count as this
 FIRST_FITTED = 3  # the layer from which the growth is fitted: before it, attention is far from its limit
 Network = Literal["attention", "attention + MLP", "attention + skip", "attention + skip + MLP"]
 NETWORKS: tuple[Network, ...] = get_args(Network)
@@ -192,7 +193,7 @@ class RankCollapse(Study):
         ]
         title = "Random networks: how far the rows of a layer's output differ"
         below = "‖res(X)‖ / ‖X‖, geometric mean and 95% interval over networks; rounding errors begin at 1e-15"
-        return {"residual": layer_chart(rows, "relative_residual", title, below, floor=1e-16)}
+        return {"residual": layer_chart(rows, "relative_residual", title, below, floor=RESOLUTION)}
 
 
 def _law(settings: RankCollapseSettings) -> tuple[list[dict[str, Any]], list[float], list[float]]:
@@ -335,9 +336,9 @@ def _summary(by_layer: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _gain(without: Any, with_mlp: Any) -> Interval:
     """log10 of the residual with MLPs over that without, at the last layer that double precision still measures."""
     usable = [layer for layer in range(without.shape[1]) if (without[:, : layer + 1] > FLOOR).all()]
-    ratios = np.log10(np.maximum(with_mlp[:, usable[-1]], 1e-300) / without[:, usable[-1]])
+    ratios = np.log10(np.maximum(with_mlp[:, usable[-1]], RESOLUTION) / without[:, usable[-1]])
     return mean_interval([float(ratio) for ratio in ratios])
 
 
 def _geometric(values: Any) -> Interval:
-    return geometric_interval([max(float(value), 1e-300) for value in values])
+    return geometric_interval([max(float(value), RESOLUTION) for value in values])
