@@ -1,6 +1,7 @@
 """The residual of a network's stream, against attention alone computed from the same weights."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from deepwide.probes import AttentionLayer, attention_collapse, relative_residua
 torch = pytest.importorskip("torch")
 
 
-def network(**choices: object) -> Transformer:
-    fields: dict[str, object] = {
+def network(**choices: Any) -> Transformer:
+    fields: dict[str, Any] = {
         "depth": 2, "width": 8, "heads": 2, "vocab": 6, "context": 6, "kind": "encoder", "positions": "none",
         "norm": "none", "final_norm": False, "residual": "none", "ff_width": 0, "initialisation": "xavier",
     }  # fmt: skip

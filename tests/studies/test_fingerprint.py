@@ -65,3 +65,19 @@ def test_what_a_closure_or_a_partial_holds_belongs_to_the_rule(tmp_path: Path) -
 def test_functions_that_call_each_other_come_once(tmp_path: Path) -> None:
     module = loaded("def a(x):\n    return b(x)\n\ndef b(x):\n    return a(x)\n", tmp_path)
     assert source_of(module.a).count("def a") == source_of(module.a).count("def b") == 1
+
+
+def typed(text: str) -> Any:
+    """A function as it comes from a session."""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    return names["decide"]
+
+
+def test_a_rule_typed_into_a_session_has_a_text_too() -> None:
+    texts = [
+        source_of(typed(f"LIMIT = {limit}\ndef decide(x):\n    return [y {sign} {most} for y in x if y < LIMIT]"))
+        for limit, sign, most in [(1, "+", 2), (1, "+", 2), (3, "+", 2), (1, "-", 2), (1, "+", 4)]
+    ]
+    assert texts[0] == texts[1]
+    assert len(set(texts)) == 4

@@ -24,7 +24,7 @@ def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[str]:
         return
     assert isinstance(function, FunctionType), "a rule is decided by a function"
     seen.add(id(function))
-    yield inspect.getsource(function)
+    yield _code(function)
     yield f"defaults = {function.__defaults__!r} {function.__kwdefaults__!r}"
     enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     used = {name: cell.cell_contents for name, cell in enclosed}
@@ -35,6 +35,22 @@ def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[str]:
                 yield from _parts(value, seen)
         elif not isinstance(value, type) and not inspect.ismodule(value) and not callable(value):
             yield f"{name} = {value!r}"
+
+
+def _code(function: FunctionType) -> str:
+    try:
+        return inspect.getsource(function)
+    except OSError:  # typed into a session, where no file has its source
+        return "\n".join(_compiled(function.__code__))
+
+
+def _compiled(code: CodeType) -> Iterator[str]:
+    yield f"{code.co_code.hex()} {code.co_names}"
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _compiled(constant)
+        else:
+            yield repr(constant)
 
 
 def _names(code: CodeType) -> set[str]:
