@@ -57,6 +57,8 @@ def test_a_warning_stands_before_the_verdict() -> None:
     [
         (Interval(0.36, 0.27, 0.45), "0.36 (95%: 0.27 to 0.45)"),
         (Interval(3.0), "3"),
+        (Interval(1.0, 1.0, 1.0), "1 (95%: 1 to 1)"),
+        (Interval(3.00002, 3.00001, 3.00003), "3.00002 (95%: 3.00001 to 3.00003)"),
         (dataclasses.replace(Interval(3.0), low=1.0), "3"),
     ],
 )

@@ -45,10 +45,12 @@ def _arguments(study: Study, result: StudyResult) -> str:
 
 
 def show_interval(interval: Interval) -> str:
-    """0.36 (95%: 0.27 to 0.45)."""
+    """0.36 (95%: 0.27 to 0.45), with more digits where four would show no difference."""
     if interval.low is None or interval.high is None:
         return f"{interval.value:.4g}"
-    return f"{interval.value:.4g} (95%: {interval.low:.4g} to {interval.high:.4g})"
+    low, high = interval.low, interval.high
+    digits = next((n for n in range(4, 10) if low == high or f"{low:.{n}g}" != f"{high:.{n}g}"), 4)
+    return f"{interval.value:.{digits}g} (95%: {low:.{digits}g} to {high:.{digits}g})"
 
 
 def _warnings(result: StudyResult) -> list[str]:
