@@ -6,7 +6,19 @@ import pytest
 
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
-from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
+from deepwide.studies import (
+    NOT_DECIDABLE,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    Measured,
+    find_study,
+    read_result,
+    run_study,
+    show_interval,
+)
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "results" / "studies" / "rank-collapse-cpu"
 
 SMALL = (
     "networks=2", "tokens=5", "width=8", "heads=2", "depth=4", "attention_depth=6", "weights=[1.0]", "scales=[1.0]",
@@ -94,3 +106,20 @@ def test_a_study_that_is_stopped_while_measuring_says_so(tmp_path: Path) -> None
     with pytest.raises(DeepwideError, match="resumes"):
         run_study("rank-collapse", changes=SMALL, out=tmp_path, stop=lambda: True)
     assert not (tmp_path / "measured.json").exists()
+
+
+def test_the_published_result_was_judged_by_the_rules_that_stand_here() -> None:
+    """A changed rule needs a new run: the hash in the result is that of the rules in the file."""
+    result = read_result(PUBLISHED)
+    assert result.rule_hash == result.rule_hash_at_start == find_study("rank-collapse").rule_hash
+    assert result.settings == find_study("rank-collapse").settings("cpu").model_dump(mode="json")
+    again = [rule.judge(result.measured) for rule in find_study("rank-collapse").rules]
+    assert again == list(result.verdicts)
+
+
+def test_the_page_on_studies_quotes_the_published_result() -> None:
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    for verdict in read_result(PUBLISHED).verdicts:
+        assert verdict.measured is not None
+        row = f"| rank-collapse | {verdict.claim} | **{verdict.outcome}** | {show_interval(verdict.measured)} |"
+        assert row in page
