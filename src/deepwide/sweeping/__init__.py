@@ -2,52 +2,84 @@
 
 `expand`, `sweep`, `sweep_state`, `watch`, `retry`, `table`, `curves` and `export` are the questions one may ask; each
 takes a spec, or the path of its TOML file.
+
+Names are loaded when first used: a worker needs no driver, and a fit reads folders only.
 """
 
-from deepwide.sweeping.driver import Driver, Outcome
-from deepwide.sweeping.example import write_example
-from deepwide.sweeping.executors import Executor, Resources, executor_named
-from deepwide.sweeping.expansion import ExpandedCell, Expansion, expand
-from deepwide.sweeping.grid import Cell, cells_of
-from deepwide.sweeping.results import check_format, curves, export, locate, table, unfinished
-from deepwide.sweeping.rows import run_rows
-from deepwide.sweeping.running import retry, sweep, sweep_state, watch
-from deepwide.sweeping.spec import Spec, make_spec, read_spec
-from deepwide.sweeping.state import STATES, CellState, SweepState, cell_state
-from deepwide.sweeping.trainers import trainer_of
-from deepwide.sweeping.worker import Exit, work
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "STATES",
-    "Cell",
-    "CellState",
-    "Driver",
-    "Executor",
-    "Exit",
-    "ExpandedCell",
-    "Expansion",
-    "Outcome",
-    "Resources",
-    "Spec",
-    "SweepState",
-    "cell_state",
-    "cells_of",
-    "check_format",
-    "curves",
-    "executor_named",
-    "expand",
-    "export",
-    "locate",
-    "make_spec",
-    "read_spec",
-    "retry",
-    "run_rows",
-    "sweep",
-    "sweep_state",
-    "table",
-    "trainer_of",
-    "unfinished",
-    "watch",
-    "work",
-    "write_example",
-]
+from deepwide.doors import offered
+
+if TYPE_CHECKING:
+    from deepwide.sweeping.driver import Driver as Driver
+    from deepwide.sweeping.driver import Outcome as Outcome
+    from deepwide.sweeping.example import write_example as write_example
+    from deepwide.sweeping.executors import Executor as Executor
+    from deepwide.sweeping.executors import Resources as Resources
+    from deepwide.sweeping.executors import executor_named as executor_named
+    from deepwide.sweeping.expansion import ExpandedCell as ExpandedCell
+    from deepwide.sweeping.expansion import Expansion as Expansion
+    from deepwide.sweeping.expansion import expand as expand
+    from deepwide.sweeping.grid import Cell as Cell
+    from deepwide.sweeping.grid import cells_of as cells_of
+    from deepwide.sweeping.results import check_format as check_format
+    from deepwide.sweeping.results import curves as curves
+    from deepwide.sweeping.results import export as export
+    from deepwide.sweeping.results import locate as locate
+    from deepwide.sweeping.results import table as table
+    from deepwide.sweeping.results import unfinished as unfinished
+    from deepwide.sweeping.rows import run_rows as run_rows
+    from deepwide.sweeping.running import retry as retry
+    from deepwide.sweeping.running import sweep as sweep
+    from deepwide.sweeping.running import sweep_state as sweep_state
+    from deepwide.sweeping.running import watch as watch
+    from deepwide.sweeping.spec import Spec as Spec
+    from deepwide.sweeping.spec import make_spec as make_spec
+    from deepwide.sweeping.spec import read_spec as read_spec
+    from deepwide.sweeping.state import STATES as STATES
+    from deepwide.sweeping.state import CellState as CellState
+    from deepwide.sweeping.state import SweepState as SweepState
+    from deepwide.sweeping.state import cell_state as cell_state
+    from deepwide.sweeping.trainers import trainer_of as trainer_of
+    from deepwide.sweeping.worker import Exit as Exit
+    from deepwide.sweeping.worker import work as work
+
+_HOME = {
+    "Cell": "grid",
+    "CellState": "state",
+    "Driver": "driver",
+    "Executor": "executors",
+    "Exit": "worker",
+    "ExpandedCell": "expansion",
+    "Expansion": "expansion",
+    "Outcome": "driver",
+    "Resources": "executors",
+    "STATES": "state",
+    "Spec": "spec",
+    "SweepState": "state",
+    "cell_state": "state",
+    "cells_of": "grid",
+    "check_format": "results",
+    "curves": "results",
+    "executor_named": "executors",
+    "expand": "expansion",
+    "export": "results",
+    "locate": "results",
+    "make_spec": "spec",
+    "read_spec": "spec",
+    "retry": "running",
+    "run_rows": "rows",
+    "sweep": "running",
+    "sweep_state": "running",
+    "table": "results",
+    "trainer_of": "trainers",
+    "unfinished": "results",
+    "watch": "running",
+    "work": "worker",
+    "write_example": "example",
+}
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    return offered(__name__, _HOME, name)
