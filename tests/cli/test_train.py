@@ -211,8 +211,19 @@ def test_a_task_is_trained_and_shows_its_accuracy(tmp_path: Path, monkeypatch: p
     words = ["train", "--task", "reversing", "--depth", "1", "--width", "16", "--set", "steps=3", "--threads", "1"]
     done = call(*words)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"nats per answer, accuracy 0\.\d+, whole accuracy 0\.\d+, after 768\s+tokens", done.stdout)
+    assert re.search(r"nats per answer, accuracy 0\.\d+, whole accuracy 0\.\d+, after 768 tokens", done.stdout)
     assert set(ask(*words)["metrics"]) == {"accuracy", "whole_accuracy"}
+
+
+def test_the_folder_is_printed_in_one_piece_on_a_narrow_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cli.calling import call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "40")
+    words = ["train", "--task", "reversing", "--depth", "1", "--width", "16", "--set", "steps=1", "--threads", "1"]
+    out = call(*words).stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"Folder: {folder}" in out.splitlines()
 
 
 def test_the_network_can_be_allowed_where_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
