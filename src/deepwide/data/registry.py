@@ -99,8 +99,9 @@ def find_set(name: str) -> list[Path]:
     wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
     if not all(path.exists() for path in wanted.values()) and not network_allowed():
         raise DeepwideError(
-            f"'{name}' is not on this machine: allow the network ({NETWORK}=1) to fetch it, or set DEEPWIDE_DATA to "
-            f"a folder that holds {name}/."
+            f"'{name}' is not on this machine: set DEEPWIDE_DATA to a folder that holds {name}/, or allow the network "
+            f"with {NETWORK}=1.",
+            "network",
         )
     return [
         _fetch(address, checksum, path)
