@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
+from deepwide.extras import install
 
 NETWORK = "DEEPWIDE_NETWORK"
 
@@ -114,7 +115,7 @@ def _fetch(address: str, checksum: str, path: Path) -> Path:
     try:
         import pooch  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
-        raise DeepwideError("Public corpora are fetched with pooch: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"Public corpora are fetched with pooch: {install('train')}.") from None
     known = None if checksum.startswith("unpacked ") else checksum
     try:
         fetched = Path(pooch.retrieve(address, known_hash=known, fname=path.name, path=path.parent, progressbar=False))

@@ -25,6 +25,7 @@ from typing import IO
 from deepwide.data.config import DataConfig
 from deepwide.data.registry import NETWORK, REGISTRY, find_set, network_allowed
 from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.extras import install
 
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
@@ -161,7 +162,7 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
     try:
         import polars
     except ImportError:
-        raise DeepwideError("Parquet files are read with polars: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"Parquet files are read with polars: {install('train')}.") from None
     try:
         columns = polars.read_parquet_schema(path)
         if column not in columns:
