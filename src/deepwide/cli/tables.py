@@ -1,9 +1,11 @@
 """What the planner's verbs print: tables for people, never parsed by anything."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -40,10 +42,18 @@ def add(rows: Table, *cells: str | Text) -> None:
 def show(rows: Table, to: Console) -> None:
     """Print a table; in a terminal that is too narrow for it, one block of lines per row instead."""
     texts = [[_plain(cell) for cell in column.cells] for column in rows.columns]
+    least, natural = [], []
     for column, cells in zip(rows.columns, texts, strict=True):
-        unbroken = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
-        column.min_width = max(map(len, (*unbroken, *_plain(column.header).split())), default=0)
-    if Measurement.get(to, to.options.update(width=1000), rows).minimum + 2 <= to.width:
+        whole = [*cells, _plain(column.header)]
+        unbroken = whole if column.no_wrap else [word for text in whole for word in text.split()]
+        column.min_width = max(map(cell_len, unbroken), default=0)
+        least.append(column.min_width)
+        natural.append(max(map(cell_len, whole)))
+    frame = Measurement.get(to, to.options.update(width=1000), rows).minimum - sum(least)
+    if sum(least) <= to.width - frame:
+        # Not left to rich, which narrows columns below their longest word and cuts what is then too wide.
+        for column, width in zip(rows.columns, _shared(to.width - frame, least, natural), strict=True):
+            column.width = width
         to.print(rows)
         return
     if rows.title:
@@ -51,9 +61,28 @@ def show(rows: Table, to: Console) -> None:
     headers = [_plain(column.header) for column in rows.columns]
     for row in zip(*texts, strict=True):
         to.print()
-        to.print(Text(row[0].strip(), style="bold"))
+        to.print(Text(_heading(headers[0], row[0].strip()), style="bold"))
         show_facts([(header, cell) for header, cell in zip(headers[1:], row[1:], strict=True) if cell], to)
     to.print()
+
+
+def _shared(room: int, least: Sequence[int], natural: Sequence[int]) -> list[int]:
+    """Widths of columns that share a room: the widest give way first, and none below its least."""
+
+    def widths(cap: int) -> list[int]:
+        return [max(low, min(high, cap)) for low, high in zip(least, natural, strict=True)]
+
+    caps = range(max(natural, default=0) + 1)
+    cap = caps[bisect_right(caps, room, key=lambda cap: sum(widths(cap))) - 1]
+    shared, wider = widths(cap), widths(cap + 1)
+    for i in [i for i, width in enumerate(shared) if width < wider[i]][: room - sum(shared)]:
+        shared[i] += 1
+    return shared
+
+
+def _heading(header: str, cell: str) -> str:
+    """What begins a block of lines: a bare number says what it counts."""
+    return f"{header} {cell}" if cell[:1].isdigit() else cell
 
 
 def _plain(cell: object) -> str:
@@ -298,7 +327,7 @@ def show_count_of(counted: "Count", to: Console) -> None:
         add(rows, Text(title, style="bold"), f"{about}{memory.total:,}", show_bytes(memory.total), settings)
         for part, formula in memory.formula.items():
             value = getattr(memory, part)
-            add(rows, f"  {part}", f"{about}{value:,}", show_bytes(value), formula)
+            add(rows, f"  {title} {part}", f"{about}{value:,}", show_bytes(value), formula)
     show(rows, to)
     if counted.exact:
         show_notes(counted.notes, to)
