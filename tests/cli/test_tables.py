@@ -12,7 +12,7 @@ from deepwide.laws import TransitionLaw, published_laws, save_law
 
 
 def test_intervals_in_words() -> None:
-    assert percent(Interval(0.33, -0.33, 0.99)) == "+0.33% ± 0.66"
+    assert percent(Interval(5.06, -1.02, 11.52)) == "+5.06% (-1.02 to +11.52)"  # asymmetric: no ±
     assert percent(None) == percent(Interval(1.0)) == "no data"
     assert span(Interval(42.21, 40.4, 44.0)) == "42.2 (95%: 40.4 to 44.0)"
     assert span(Interval(42.21)) == "42.2"
@@ -93,3 +93,14 @@ def test_the_weights_of_training_and_of_inference_are_told_apart(monkeypatch: py
     lines = call("count", "gpt2").stdout.splitlines()
     assert {"training weights", "inference weights"} <= set(lines)
     assert "weights" not in lines
+
+
+def test_a_law_beyond_its_sizes_is_warned_about_beside_the_shape(tmp_path: Path) -> None:
+    """3,000 times outside the fitted sizes, and the warning was the second-to-last paragraph."""
+    law = TransitionLaw(name="small", a=5.0, b=0.05, fitted_block_params=(1e5, 4e5))
+    path = save_law(law, tmp_path / "law.json")
+    for words in (("plan", "1.3B"), ("audit", "gpt2-xl")):
+        shown = call(*words, "--law", str(path)).stdout
+        assert shown.count("Warning") == 1
+        assert shown.index("Warning: the small law is extrapolated by a factor 3,") < shown.index("parameters  ")
+        assert "Note: the small law is extrapolated" not in shown

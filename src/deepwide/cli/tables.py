@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deepwide.planning import Audit, Count, Plan
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
+FIRST = "law-extrapolated"  # the note that stands beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
@@ -119,11 +120,20 @@ def show_notes(notes: Iterable[Note], to: Console) -> None:
         to.print(f"[dim]Note: {escape(note.text)}.[/dim]")
 
 
+def show_warnings(notes: Iterable[Note], to: Console) -> list[Note]:
+    """Print at once what makes the whole answer doubtful, and return the other notes, for the end."""
+    notes = list(notes)
+    for note in notes:
+        if note.code == FIRST:
+            to.print(f"[yellow]Warning: {escape(note.text)}.[/yellow]")
+    return [note for note in notes if note.code != FIRST]
+
+
 def percent(interval: Interval | None) -> str:
-    """+0.33% ± 0.66."""
+    """+0.33% (-0.33 to +0.99): no ±, since a percentage of loss lies nearer to the lower limit of its interval."""
     if interval is None or interval.low is None or interval.high is None:
         return "no data"
-    return f"{interval.value:+.2f}% ± {(interval.high - interval.low) / 2:.2f}"
+    return f"{interval.value:+.2f}% ({interval.low:+.2f} to {interval.high:+.2f})"
 
 
 def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
@@ -153,7 +163,9 @@ def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
     p = plan.params
     to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
-    to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})\n")
+    to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})")
+    notes = show_warnings(plan.notes, to)
+    to.print()
     fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
     depth = span(plan.law_depth, of="95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
@@ -200,7 +212,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
         or "none of this size"
     )
     to.print(f"[bold]Nearest public models[/bold] (depth over the law's)  {escape(near)}")
-    show_notes(plan.notes, to)
+    show_notes(notes, to)
     to.print(
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
         "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
@@ -221,7 +233,9 @@ def show_audit(audit: "Audit", to: Console) -> None:
     """One model, in full."""
     colour = COLOURS[audit.verdict.outcome]
     to.print(f"[bold]{escape(audit.name)}[/bold]  {describe(audit.shape)}")
-    to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}\n")
+    to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}")
+    notes = show_warnings(audit.notes, to)
+    to.print()
     about = "" if audit.exact else "≈ "
     p, instead = audit.params, audit.instead
     active = f", {about}{p.active:,} active" if p.inactive else ""
@@ -230,7 +244,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
         here = "below it, depth is worth more than any width"
     capped = "width is beyond it" if audit.vocabulary_wastes_width else "no limit here"
     if not audit.exact:
-        show_notes(audit.notes, to)
+        show_notes(notes, to)
     show_facts(
         [
             ("parameters", f"{about}{p.total:,} total, {about}{p.block:,} in blocks{active}"),
@@ -248,7 +262,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
     to.print()
     show_opinions(audit.opinions, to)
     if audit.exact:
-        show_notes(audit.notes, to)
+        show_notes(notes, to)
 
 
 def _active(audit: "Audit") -> Interval | None:
@@ -264,6 +278,8 @@ def describe_briefly(shape: Shape) -> str:
 
 def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], to: Console) -> None:
     """Several models, one row each; what could not be read has its reason as its row."""
+    from deepwide.planning import RULE_OF_COST
+
     rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
     if audits:
         rows.title = Text(f"According to the {audits[0].law} law")
@@ -285,7 +301,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     beyond = next((note for note in shown.values() if note.code == "cost-extrapolated"), None)
     if beyond is not None:
         to.print(f"[dim]* {escape(beyond.text)}.[/dim]")
-    to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}. A cost is measurable if its 95% interval excludes 0.[/dim]")
+    to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}; {escape(RULE_OF_COST)}.[/dim]")
     for text, note in shown.items():
         if note.code == "cost-extrapolated":
             continue

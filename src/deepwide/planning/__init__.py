@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepwide.planning.auditing import RULE_OF_COST as RULE_OF_COST
     from deepwide.planning.auditing import Audit as Audit
     from deepwide.planning.auditing import audit as audit
     from deepwide.planning.budget import Budget as Budget
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from deepwide.planning.style import Style as Style
 
 _HOME = {
+    "RULE_OF_COST": "auditing",
     "Audit": "auditing",
     "Budget": "budget",
     "BudgetKind": "budget",
