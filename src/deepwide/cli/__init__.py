@@ -16,10 +16,7 @@ REMEDIES = {  # the option that does what an error's sentence asks for, by the e
 
 def main() -> None:
     """Run `deepwide`; exit 0 when fine, 1 when a cell of a sweep failed, 2 on bad input, 130 when interrupted."""
-    from deepwide.cli.app import write_what_can_be_encoded
-
-    write_what_can_be_encoded()
-    try:
+    try:  # around the imports too: they take most of the time of a short command
         code = _run()
         sys.stdout.flush()
     except DeepwideError as error:
@@ -56,8 +53,9 @@ def _run() -> int | None:
     gc.disable()  # imports leave no garbage; `load` enables it for the verbs that work for long
     import typer
 
-    from deepwide.cli.app import app, load
+    from deepwide.cli.app import app, load, write_what_can_be_encoded
 
+    write_what_can_be_encoded()
     load(sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         code: int | None = app(standalone_mode=False)

@@ -3,9 +3,9 @@
 Importing this costs nothing: a picture's module, and Altair, are loaded when it is first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.doors import offered
 from deepwide.extras import needs
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        if name != "check_suffix":
-            needs("altair", "plot")
-        return getattr(import_module(f"deepwide.figures.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.figures' has no attribute {name!r}")
+    if name in _HOME and name != "check_suffix":
+        needs("altair", "plot")
+    return offered(__name__, _HOME, name)
