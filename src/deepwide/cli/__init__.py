@@ -9,14 +9,14 @@ from deepwide.errors import DeepwideError
 
 def main() -> None:
     """Run `deepwide`; exit 0 when fine, 1 when a cell of a sweep failed, 2 on bad input, 130 when interrupted."""
-    from deepwide.cli.app import write_what_can_be_encoded
+    from deepwide.cli.app import with_remedies, write_what_can_be_encoded
 
     write_what_can_be_encoded()
     try:
         code = _run()
         sys.stdout.flush()
     except DeepwideError as error:
-        code = _fail(str(error))
+        code = _fail(with_remedies(error))
     except ModuleNotFoundError as error:
         from deepwide.extras import MissingExtraError, explain
 
