@@ -37,8 +37,8 @@ def test_an_answer_gives_its_rows_as_a_table() -> None:
         def rows(self) -> list[dict[str, object]]:
             return [{"depth": depth} for depth in self.depths]
 
-    pytest.importorskip("polars")
     assert Pair(depths=(2, 4)).to_polars()["depth"].to_list() == [2, 4]
+    assert Pair(depths=(2, 4)).to_pandas()["depth"].tolist() == [2, 4]
     assert VERDICT.rows() == [
         {"claim": "depth 96 suits GPT-3", "outcome": "too deep", "rule": "the whole interval is above 1"}
     ]

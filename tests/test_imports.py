@@ -25,11 +25,12 @@ HEAVY = (
 )
 
 # What each room may import of the others. A room that is not here may not exist.
-BOTTOM = {"answers", "arrays", "errors", "extras", "faults", "files", "quantities", "settings", "signals"}
+BOTTOM = {"answers", "arrays", "doors", "errors", "extras", "faults", "files", "quantities", "settings", "signals"}
 PLANNING = BOTTOM | {"shape", "laws", "catalogue"}
 TRAINING = BOTTOM | {"shape", "run", "model", "data", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
+    "doors": set(),
     "errors": set(),
     "faults": set(),
     "signals": set(),
@@ -51,7 +52,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
     "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
+    "probes": BOTTOM | {"shape", "model"},
 }
+MAY_IMPORT["studies"] = MAY_IMPORT["figures"] | {"figures", "probes"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}
 

@@ -146,3 +146,26 @@ def test_a_law_s_name_neither_steers_the_terminal_nor_breaks_the_markup(tmp_path
     done = deepwide("plan", "1.3B", "--law", str(path))
     assert b"Traceback" not in done.stderr
     assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("columns", ["", "abc", "-5", "0"])
+def test_a_width_that_is_none_is_the_usual_one(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert call("plan", "1B").returncode == 0
+
+
+def test_an_interrupt_while_libraries_are_imported_is_no_traceback() -> None:
+    """Most of a short command's time is imports: Ctrl-C comes there."""
+    program = (
+        "import builtins, sys\n"
+        "from deepwide.cli import main\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *rest, **more):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return real(name, *rest, **more)\n"
+        "builtins.__import__ = interrupted\n"
+        "sys.argv = ['deepwide', 'plan', '1B']\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False)

@@ -1,6 +1,8 @@
 """Run folders as rows: the counts are the folder's own, and old or damaged folders do not stop the others."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,20 @@ def test_an_old_config_that_nobody_understands_is_unreadable_and_the_others_are_
     assert rows[cell.id]["status"] == "unfinished"
     assert rows[old.id]["status"] == "unreadable"
     assert "layers" in rows[old.id]["error"]
+
+
+def test_a_folder_that_states_its_counts_is_read_without_the_trainer(memory: Path) -> None:
+    """Fits read thousands of folders: neither training nor the model is loaded for them."""
+    run: dict[str, Any] = {"data": {"source": "python"}, "batch": 8, "context": 64, "steps": 3, "model.heads": 2}
+    (cell,) = cells_of(make_spec({"name": "new", "run": run, "grid": {"depth": [1], "width": [16]}}))
+    cell.folder(memory)
+    program = (
+        "import sys\n"
+        "from deepwide.sweeping import run_rows\n"
+        "rows = run_rows(sys.argv[1])\n"
+        "assert rows[0]['depth'] and rows[0]['lr'], rows\n"
+        "print([name for name in sys.modules if name.startswith(('deepwide.training', 'deepwide.model', 'torch'))])\n"
+    )
+    words = [sys.executable, "-c", program, str(memory)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"

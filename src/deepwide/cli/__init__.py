@@ -3,20 +3,24 @@
 import errno
 import os
 import sys
+from typing import Any
 
 from deepwide.errors import DeepwideError
+
+REMEDIES = {  # the option that does what an error's sentence asks for, by the error's code
+    "loss_column": "--column loss=NAME",
+    "network": "--network",
+    "ridge": "--kind ridge --base power",
+}
 
 
 def main() -> None:
     """Run `deepwide`; exit 0 when fine, 1 when a cell of a sweep failed, 2 on bad input, 130 when interrupted."""
-    from deepwide.cli.app import with_remedies, write_what_can_be_encoded
-
-    write_what_can_be_encoded()
-    try:
+    try:  # around the imports too: they take most of the time of a short command
         code = _run()
         sys.stdout.flush()
     except DeepwideError as error:
-        code = _fail(with_remedies(error))
+        code = _fail(_with_option(error))
     except ModuleNotFoundError as error:
         from deepwide.extras import MissingExtraError, explain
 
@@ -49,8 +53,9 @@ def _run() -> int | None:
     gc.disable()  # imports leave no garbage; `load` enables it for the verbs that work for long
     import typer
 
-    from deepwide.cli.app import app, load
+    from deepwide.cli.app import app, load, write_what_can_be_encoded
 
+    write_what_can_be_encoded()
     load(sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         code: int | None = app(standalone_mode=False)
@@ -73,6 +78,23 @@ def _fail(sentence: str) -> int:
 
     print(f"deepwide: {visible(' '.join(sentence.split()))}", file=sys.stderr)
     return 2
+
+
+def _with_option(error: DeepwideError) -> str:
+    """The sentence, and the option that remedies it if the command has one."""
+    from typer.main import get_command
+
+    from deepwide.cli.app import app, with_remedies
+
+    sentence, option = str(error), REMEDIES.get(error.code)
+    if not option:
+        return with_remedies(error)
+    command: Any = get_command(app)
+    for word in sys.argv[1:3]:
+        command = getattr(command, "commands", {}).get(word, command)
+    if not any(option.split()[0] in parameter.opts for parameter in command.params):
+        return sentence
+    return f"{sentence.removesuffix('.')} (here: {option})."
 
 
 def _say_what_is_left(words: list[str]) -> None:

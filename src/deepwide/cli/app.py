@@ -98,7 +98,9 @@ def console() -> Console:
     """Where tables go: as wide as the terminal, or 110 columns of plain text into a file or a pipe."""
     if sys.stdout.isatty():
         return _Console(highlight=False)
-    return _Console(highlight=False, file=cast(IO[str], _Plain()), width=int(os.environ.get("COLUMNS", 0)) or 110)
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else 110
+    return _Console(highlight=False, file=cast(IO[str], _Plain()), width=width)
 
 
 def print_json(value: Any) -> None:
@@ -139,6 +141,7 @@ HOME = {
     "sweep": "sweep",
     "worker": "sweep",
     "fit": "fit",
+    "study": "study",
     "tour": "tour",
 }
 

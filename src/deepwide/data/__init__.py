@@ -1,9 +1,9 @@
 """Text in, memory-mapped tokens out. The config needs neither torch nor numpy; the rest is loaded when first used."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from deepwide.data.config import DataConfig
+from deepwide.doors import offered
 
 if TYPE_CHECKING:
     from deepwide.data.batches import training_batch, validation_batches
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from deepwide.data.shuffling import draws, key_of, permuted
 
 _HOME = {
-    "Corpus": "deepwide.data.corpus",
-    "allow_network": "deepwide.data.registry",
-    "draws": "deepwide.data.shuffling",
-    "fingerprint": "deepwide.data.corpus",
-    "key_of": "deepwide.data.shuffling",
-    "permuted": "deepwide.data.shuffling",
-    "prepare": "deepwide.data.corpus",
-    "training_batch": "deepwide.data.batches",
-    "training_tokens": "deepwide.data.corpus",
-    "validation_batches": "deepwide.data.batches",
+    "Corpus": "corpus",
+    "allow_network": "registry",
+    "draws": "shuffling",
+    "fingerprint": "corpus",
+    "key_of": "shuffling",
+    "permuted": "shuffling",
+    "prepare": "corpus",
+    "training_batch": "batches",
+    "training_tokens": "corpus",
+    "validation_batches": "batches",
 }
 __all__ = [
     "Corpus",
@@ -39,6 +39,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'deepwide.data' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

@@ -3,9 +3,9 @@
 Importing this costs nothing: a picture's module, and Altair, are loaded when it is first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.doors import offered
 from deepwide.extras import needs
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import plan_map as plan_map
     from deepwide.figures.fitted import draw_fit as draw_fit
     from deepwide.figures.law_map import fitted_map as fitted_map
+    from deepwide.figures.layers import layer_chart as layer_chart
     from deepwide.figures.resamples import resample_plot as resample_plot
     from deepwide.figures.residuals import residual_plot as residual_plot
     from deepwide.figures.save import check_suffix as check_suffix
@@ -33,6 +34,7 @@ _HOME = {
     "depth_width_map": "depth_width",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
+    "layer_chart": "layers",
     "loss_curves": "curves",
     "plan_map": "depth_width",
     "ranks_figure": "separation",
@@ -46,8 +48,6 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        if name != "check_suffix":
-            needs("altair", "plot")
-        return getattr(import_module(f"deepwide.figures.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.figures' has no attribute {name!r}")
+    if name in _HOME and name != "check_suffix":
+        needs("altair", "plot")
+    return offered(__name__, _HOME, name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepwide.figures.labels import Spot, corners, label_layers
-from deepwide.figures.runs import run_rows, run_shape, size_title
+from deepwide.figures.runs import run_points, run_shape, size_title
 from deepwide.figures.style import HEIGHT, INK, WIDTH, depth_colour, framed, inline, share, size_axis
 from deepwide.quantities import show_count
 
@@ -33,7 +33,7 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
         for depth in (crossing.shallow, crossing.deep)
         for n, i in _to_the_crossing(fit, depth, crossing.size or math.nan)
     ]
-    dots = run_rows(fit)
+    dots = run_points(fit)
     span = _span([row["size"] for row in (*dots, *beyond)], crossings)
     losses = [row["loss"] for row in (*dots, *bands, *beyond)]
     reach = (min(losses) * 0.99, max(losses) * 1.01)
@@ -116,7 +116,7 @@ def _rows(fit: "TransitionFit", crossings: "list[Crossing]", span: Span, reach: 
             }
         )
     ends = [{"size": row[end], "loss": row["loss"], "pair": ""} for row in rows for end in ("from", "to")]
-    dots = [{"size": row["size"], "loss": row["loss"], "pair": ""} for row in run_rows(fit)]
+    dots = [{"size": row["size"], "loss": row["loss"], "pair": ""} for row in run_points(fit)]
     spots = [
         Spot(WIDTH * share(row["size"], *span), HEIGHT * (1 - share(row["loss"], *reach)), row["pair"])
         for row in (*rows, *dots, *ends)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
-from deepwide.figures.runs import UNKNOWN, run_rows, run_shape, size_title
+from deepwide.figures.runs import UNKNOWN, run_points, run_shape, size_title
 from deepwide.figures.style import BLUE, depth_colour, framed, inline, size_axis
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ def residual_plot(fit: "Fit", title: str = "") -> Any:
     """Each run's loss above the fit in percent, twice."""
     import altair as alt
 
-    rows = run_rows(fit)
+    rows = run_points(fit)
     if not rows:
         raise DeepwideError("this fit has no residuals.")
     depths = sorted({row["depth"] for row in rows}, key=lambda depth: (len(depth), depth))

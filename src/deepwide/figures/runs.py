@@ -10,7 +10,7 @@ UNKNOWN = "unknown"
 ENDINGS = ("finished", "diverged (at least)")
 
 
-def run_rows(fit: "Fit") -> list[dict[str, Any]]:
+def run_points(fit: "Fit") -> list[dict[str, Any]]:
     """One row per run."""
     return [
         {

@@ -1,9 +1,9 @@
 """The transformer, laid out so that its parts are chosen by name. Architecture needs no torch; the rest is loaded
 when first used."""
 
-from importlib import import_module
 from typing import Any
 
+from deepwide.doors import offered
 from deepwide.model.architecture import (
     PRESETS,
     Activation,
@@ -16,11 +16,11 @@ from deepwide.model.architecture import (
 )
 
 _HOME = {
-    "Transformer": "deepwide.model.transformer",
-    "factors": "deepwide.model.parametrisation",
-    "from_hugging_face": "deepwide.model.hugging_face",
-    "generator_for": "deepwide.model.initialisation",
-    "load_folder": "deepwide.model.hugging_face",
+    "Transformer": "transformer",
+    "factors": "parametrisation",
+    "from_hugging_face": "hugging_face",
+    "generator_for": "initialisation",
+    "load_folder": "hugging_face",
 }
 __all__ = [
     "PRESETS",
@@ -40,6 +40,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'deepwide.model' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

@@ -3,8 +3,9 @@
 A question's module is loaded when it is first asked for, so that a plan does not wait for the others.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from deepwide.doors import offered
 
 if TYPE_CHECKING:
     from deepwide.planning.auditing import RULE_OF_COST as RULE_OF_COST
@@ -42,6 +43,4 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"deepwide.planning.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.planning' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

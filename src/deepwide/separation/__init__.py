@@ -4,9 +4,9 @@
 tests Proposition 1, `softmax_rank` looks at a real transformer numerically. The rest is what these are made of.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.doors import offered
 from deepwide.separation.case import Case
 from deepwide.separation.certificates import Certificate, read_certificate
 from deepwide.separation.certify import Forecast, Watcher, certify, forecast, make_case, rank
@@ -114,6 +114,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"deepwide.separation.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.separation' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

@@ -6,8 +6,9 @@ takes a spec, or the path of its TOML file.
 Names are loaded when first used: a worker needs no driver, and a fit reads folders only.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from deepwide.doors import offered
 
 if TYPE_CHECKING:
     from deepwide.sweeping.driver import Driver as Driver
@@ -81,6 +82,4 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"deepwide.sweeping.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.sweeping' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

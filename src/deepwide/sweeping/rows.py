@@ -7,7 +7,8 @@ from typing import Any
 
 from deepwide.errors import DeepwideError
 from deepwide.run import UNREADABLE, RunRecord, read_runs
-from deepwide.sweeping.trainers import trainer_of
+
+RATES = ("optimiser.lr", "lr")  # where configs of the transformer and of the toy have it
 
 
 def run_rows(folder: Path | str) -> list[dict[str, Any]]:
@@ -18,10 +19,16 @@ def run_rows(folder: Path | str) -> list[dict[str, Any]]:
     """
     rows = []
     for record in map(with_counts, read_runs(folder)):
-        row = {"id": record.id, "data": record.data_fingerprint, "status": record.status, "error": record.error}
+        row: dict[str, Any] = {
+            "id": record.id,
+            "data": record.data_fingerprint,
+            "status": record.status,
+            "error": record.error,
+        }
         if record.status != UNREADABLE:
-            keys = trainer_of(record.config).keys
-            row |= {name: _setting(record.config, keys[name]) for name in ("seed", "lr")} | dict(record.counts)
+            rates = [_setting(record.config, key) for key in RATES]
+            lr = next((rate for rate in rates if rate is not None), None)
+            row |= {"seed": record.config.get("seed"), "lr": lr} | dict(record.counts)
         loss = record.result.get("validation_loss", record.result.get("loss"))
         rows.append(row | ({} if loss is None else {"loss": loss}))
     return rows
@@ -31,6 +38,8 @@ def with_counts(record: RunRecord) -> RunRecord:
     """The record with counts: the folder's own, else its config's; unreadable where the config cannot be resolved."""
     if record.counts or record.status == UNREADABLE:
         return record
+    from deepwide.sweeping.trainers import trainer_of  # which leads to training and model: old folders alone need it
+
     try:
         return replace(record, counts=trainer_of(record.config).cost(record.config)._asdict())
     except DeepwideError as error:

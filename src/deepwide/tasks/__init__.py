@@ -1,8 +1,8 @@
 """What a run learns: language modelling on a corpus, and tasks whose examples are computed."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.doors import offered
 from deepwide.tasks.registry import LANGUAGE, make_task, task_names
 from deepwide.tasks.task import Batch, Task, answer_metrics, measure_answers
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from deepwide.tasks.language import Language
 
 _HOME = {
-    "Draw": "deepwide.tasks.generated",
-    "Generated": "deepwide.tasks.generated",
-    "Language": "deepwide.tasks.language",
+    "Draw": "generated",
+    "Generated": "generated",
+    "Language": "language",
 }
 __all__ = [
     "LANGUAGE",
@@ -30,6 +30,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'deepwide.tasks' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

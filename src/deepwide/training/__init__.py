@@ -1,8 +1,8 @@
 """One run: its config, its loop, and what it writes. Configs need no torch; the loop is loaded when it is used."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deepwide.doors import offered
 from deepwide.training.config import (
     CONTEXT,
     MOST_TOKENS,
@@ -18,7 +18,7 @@ from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
     from deepwide.training.coordinate_check import ScalingCheck, check_scaling
-    from deepwide.training.estimate import RunEstimate, estimate_run
+    from deepwide.training.estimate import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS, RunEstimate, estimate_run
     from deepwide.training.hardware import find_device, keep_memory
     from deepwide.training.loop import continue_run
     from deepwide.training.optimiser import Optimiser
@@ -26,24 +26,30 @@ if TYPE_CHECKING:
     from deepwide.training.tuning import Tuned, tune
 
 _HOME = {
-    "Optimiser": "deepwide.training.optimiser",
-    "RunEstimate": "deepwide.training.estimate",
-    "ScalingCheck": "deepwide.training.coordinate_check",
-    "TrainedRun": "deepwide.training.trained",
-    "Tuned": "deepwide.training.tuning",
-    "check_scaling": "deepwide.training.coordinate_check",
-    "continue_run": "deepwide.training.loop",
-    "estimate_run": "deepwide.training.estimate",
-    "find_device": "deepwide.training.hardware",
-    "keep_memory": "deepwide.training.hardware",
-    "train": "deepwide.training.trained",
-    "tune": "deepwide.training.tuning",
+    "LAYER_SECONDS": "estimate",
+    "Optimiser": "optimiser",
+    "RunEstimate": "estimate",
+    "SHARE_OF_PEAK": "estimate",
+    "STEP_SECONDS": "estimate",
+    "ScalingCheck": "coordinate_check",
+    "TrainedRun": "trained",
+    "Tuned": "tuning",
+    "check_scaling": "coordinate_check",
+    "continue_run": "loop",
+    "estimate_run": "estimate",
+    "find_device": "hardware",
+    "keep_memory": "hardware",
+    "train": "trained",
+    "tune": "tuning",
 }
 __all__ = [
     "CONTEXT",
+    "LAYER_SECONDS",
     "MOST_TOKENS",
     "NUMERICS",
+    "SHARE_OF_PEAK",
     "SHORT_NAMES",
+    "STEP_SECONDS",
     "Optimiser",
     "OptimiserConfig",
     "RunConfig",
@@ -69,6 +75,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'deepwide.training' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

@@ -1,0 +1,66 @@
+"""The page says what was claimed, done, measured and decided, and how to do it again."""
+
+import dataclasses
+
+import pytest
+
+from deepwide.answers import Interval, Note
+from deepwide.studies import Measured, StudyResult, show_interval
+from deepwide.studies.page import write_page
+from studies.fakes import Toys
+
+
+def result(**changes: object) -> StudyResult:
+    measured = Measured(
+        numbers={"done": Interval(1.0, 0.9, 1.0)},
+        tables={
+            "runs": [{"depth": depth, "loss": 1 / 3, "why": "a|b"} for depth in range(30)],
+            "long": [{"a": 1}] * 61,
+            "none": [],
+        },
+        notes=(Note.of("few", "there are few toys"),),
+    )
+    fields: dict[str, object] = {
+        "study": "toys", "preset": "cpu", "question": Toys.question, "source": "", "measured": measured,
+        "settings": {"depths": [1, 2], "steps": 31}, "verdicts": tuple(rule.judge(measured) for rule in Toys.rules),
+        "seconds": 90.0, "rule_hash": "0123", "rule_hash_at_start": "0123", "code": {"deepwide": "9.9"},
+    }  # fmt: skip
+    return StudyResult.model_validate(fields | changes)
+
+
+def test_the_page_has_claim_rule_measurement_verdict_and_settings() -> None:
+    page = write_page(Toys(), result(), ["runs.svg"])
+    for words in (
+        "# toys: Do toys finish?", "<https://example.org/toys>", "**reproduced**: every toy finishes (section 1)",
+        "Rule: reproduced if all runs are done", "Measured: 1 (95%: 0.9 to 1).", "![runs](runs.svg)", "`steps = 31`",
+        "| done | 1 (95%: 0.9 to 1) |", "| 0 | 0.3333 | a\\|b |", "| 29 | 0.3333 |",
+        "**long**: 61 rows in [long.csv](long.csv).",
+        "- there are few toys.", "deepwide 9.9", "0123",
+    ):  # fmt: skip
+        assert words in page
+    assert "**none**" not in page
+
+
+def test_the_page_says_how_to_repeat_it_with_the_settings_that_were_changed() -> None:
+    assert """deepwide.run_study("toys", "cpu", changes=('steps=31',))""" in write_page(Toys(), result(), [])
+    unchanged = result(settings={"depths": [1, 2], "steps": 30})
+    assert 'deepwide.run_study("toys", "cpu")' in write_page(Toys(), unchanged, [])
+
+
+def test_a_warning_stands_before_the_verdict() -> None:
+    page = write_page(Toys(), result(notes=(Note.of("rules_changed", "the rules were changed"),)), [])
+    assert page.index("> **The rules were changed.**") < page.index("## Verdict")
+
+
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(0.36, 0.27, 0.45), "0.36 (95%: 0.27 to 0.45)"),
+        (Interval(3.0), "3"),
+        (Interval(1.0, 1.0, 1.0), "1 (95%: 1 to 1)"),
+        (Interval(3.00002, 3.00001, 3.00003), "3.00002 (95%: 3.00001 to 3.00003)"),
+        (dataclasses.replace(Interval(3.0), low=1.0), "3"),
+    ],
+)
+def test_an_interval_is_shown_with_its_limits_if_it_has_both(interval: Interval, text: str) -> None:
+    assert show_interval(interval) == text

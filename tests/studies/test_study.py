@@ -1,0 +1,93 @@
+"""A study's settings, its rules and their hash, and what may be measured."""
+
+import dataclasses
+import math
+
+import pytest
+from pydantic import ValidationError
+
+from deepwide.answers import Interval
+from deepwide.errors import DeepwideError
+from deepwide.studies import REPRODUCED, Measured, Ruling, StudyResult
+from studies.fakes import Toys
+
+
+def one_sentence(error: BaseException) -> bool:
+    text = str(error)
+    return "\n" not in text and len(text) < 400 and text.endswith((".", "?"))
+
+
+def test_a_preset_is_the_settings_with_some_replaced() -> None:
+    assert Toys().settings("cpu").model_dump() == {"depths": (1, 2), "steps": 30}
+    assert Toys().settings("cpu", ("steps=7", "depths=[4]")).model_dump() == {"depths": (4,), "steps": 7}
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "match"),
+    [
+        ("qick", (), "did you mean 'quick'"),
+        ("x" * 900, (), "no preset"),
+        ("quick", ("step=1",), "did you mean 'steps'"),
+        ("quick", ("steps",), "not a setting"),
+        ("quick", ("steps=many",), "steps"),
+        ("quick", ("steps.first=1",), "one value|table|steps"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(preset: str, changes: tuple[str, ...], match: str) -> None:
+    with pytest.raises(DeepwideError, match=match) as caught:
+        Toys().settings(preset, changes)
+    assert one_sentence(caught.value)
+
+
+def test_the_hash_of_the_rules_covers_words_and_code() -> None:
+    rule = Toys.rules[0]
+
+    class Worded(Toys):
+        rules = (dataclasses.replace(rule, text="reproduced if most runs are done"),)
+
+    class Coded(Toys):
+        rules = (dataclasses.replace(rule, decide=lambda _: Ruling(REPRODUCED)),)
+
+    class Same(Toys):
+        rules = (dataclasses.replace(rule),)
+
+    assert len({Toys().rule_hash, Worded().rule_hash, Coded().rule_hash}) == 3
+    assert Same().rule_hash == Toys().rule_hash
+
+
+def test_a_rule_has_three_outcomes() -> None:
+    rule = dataclasses.replace(Toys.rules[0], decide=lambda _: Ruling("maybe"))
+    with pytest.raises(AssertionError, match="three outcomes"):
+        rule.judge(Measured())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_no_measurement(value: float) -> None:
+    with pytest.raises(ValidationError, match="no measurement"):
+        Measured(numbers={"rate": Interval(1.0, value)})
+    with pytest.raises(ValidationError, match="no measurement"):
+        Measured(tables={"rates": [{"rate": value}]})
+
+
+def test_measurements_survive_json() -> None:
+    measured = Measured(numbers={"rate": Interval(1.0, None, 2.0)}, tables={"t": [{"a": 1, "b": None, "c": 0.1}]})
+    assert Measured.model_validate_json(measured.model_dump_json()) == measured
+    assert measured.number("rate").high == 2
+    assert measured.table("u") == []
+    with pytest.raises(DeepwideError, match="no number 'speed'") as caught:
+        measured.number("speed")
+    assert one_sentence(caught.value)
+
+
+def test_a_result_is_one_row_per_claim() -> None:
+    measured = Measured(numbers={"done": Interval(1.0, 0.5, 1.0)})
+    verdicts = tuple(rule.judge(measured) for rule in Toys.rules)
+    result = StudyResult(
+        study="toys", preset="quick", question="?", source="", settings={}, measured=measured, verdicts=verdicts,
+        seconds=1.0, rule_hash="a", rule_hash_at_start="b", code={},
+    )  # fmt: skip
+    assert result.rules_changed
+    assert result.rows() == [
+        {"study": "toys", "preset": "quick", "claim": "every toy finishes", "outcome": REPRODUCED, "measured": 1.0,
+         "low": 0.5, "high": 1.0}
+    ]  # fmt: skip
