@@ -1,12 +1,15 @@
 """The one exception, and the names it offers."""
 
 import json
+import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.errors import DeepwideError, did_you_mean, one_line, quoted
+from deepwide.errors import DeepwideError, at_least_one, did_you_mean, one_line, quoted
 
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -67,3 +70,21 @@ def test_a_message_stays_on_one_line_whatever_it_quotes() -> None:
     assert len(line.splitlines()) == 1
     assert line.isprintable()
     assert line.endswith(" é 漢")
+
+
+def test_an_error_keeps_the_names_that_would_help_through_pickling() -> None:
+    error = pickle.loads(pickle.dumps(DeepwideError("it lacks depth.", remedies=["depth"])))
+    assert (str(error), error.remedies) == ("it lacks depth.", ("depth",))
+    assert DeepwideError("plain.").remedies == ()
+
+
+@pytest.mark.parametrize("count", ["a", 1.5, True, [2], 0, -1])
+def test_a_count_is_a_whole_number_of_at_least_one(count: Any) -> None:
+    with pytest.raises(DeepwideError, match=r"^batch must be (a whole number|at least 1), not .*\.$"):
+        at_least_one(batch=count)
+    at_least_one(batch=None, sequence=np.int64(3))
+
+
+def test_where_no_name_is_near_the_caller_may_say_something_else() -> None:
+    assert did_you_mean("zzzz", ["llama"], otherwise="see the list.") == "see the list."
+    assert did_you_mean("lama", ["llama"], otherwise="see the list.") == "did you mean 'llama'?"

@@ -2,21 +2,24 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 
 
 class DeepwideError(ValueError):
     """Bad input: one sentence that says what is wrong, what is allowed and what to do next.
 
-    `code` names the remedy where the command line has an option for it.
+    `code` names the remedy where the command line has an option for it; `remedies` the fields that would help, for the
+    command line to say how it calls them.
     """
 
-    def __init__(self, sentence: str = "", code: str = "") -> None:
+    def __init__(self, sentence: str = "", code: str = "", *, remedies: Iterable[str] = ()) -> None:
         super().__init__(sentence)
         self.code = code
+        self.remedies = tuple(remedies)
 
 
-def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:
-    """The end of an error sentence, its point included: the nearest valid names, or the first of them all.
+def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8, otherwise: str = "") -> str:
+    """The end of an error sentence, its point included: the nearest valid names, or `otherwise`, or the first names.
 
     >>> did_you_mean("lama", ["llama", "gpt2"])
     "did you mean 'llama'?"
@@ -27,14 +30,20 @@ def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:
     near = get_close_matches(word.lower(), names, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(f"'{name}'" for name in near) + "?"
+    if otherwise:
+        return otherwise
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return f"it must be one of {shown}" + (f" and {len(names) - most} more." if len(names) > most else ".")
 
 
 def at_least_one(**counts: int | None) -> None:
-    """Refuse a batch of 0 or a sequence of −1; None stands for a default."""
+    """Refuse a batch of 0, of "a" or of 1.5, or a sequence of −1; None stands for a default."""
     for name, count in counts.items():
-        if count is not None and count < 1:
+        if count is None:
+            continue
+        if isinstance(count, bool) or not isinstance(count, Integral):
+            raise DeepwideError(f"{name} must be a whole number, not {quoted(count)}.")
+        if count < 1:
             raise DeepwideError(f"{name} must be at least 1, not {quoted(count)}.")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.catalogue import Model, all_models, find_model, nearest_models
+from deepwide.catalogue import Model, all_models, find_model, nearest_models, search_models
 from deepwide.errors import DeepwideError
 from deepwide.shape import Shape, write_config
 
@@ -87,9 +87,7 @@ def test_an_underscore_may_stand_for_a_dot_or_for_nothing(spelling: str, name: s
 
 @pytest.mark.parametrize("name", ["", "/", "gpt5", "lama-3-8b", "x" * 10_000, "…"])
 def test_an_unknown_name_is_refused_with_near_ones(name: str) -> None:
-    with pytest.raises(
-        DeepwideError, match=r"no model '.*' in the catalogue: (did you mean|it must be one of) '"
-    ) as error:
+    with pytest.raises(DeepwideError, match=r"no model '.*' in the catalogue: (did you mean '|none of the)") as error:
         find_model(name)
     assert len(str(error.value)) < 400
 
@@ -185,3 +183,13 @@ def test_a_model_is_nearest_to_itself(name: str) -> None:
 
 def test_a_size_nobody_built_has_no_near_model() -> None:
     assert nearest_models(Shape(depth=1, width=8)) == []
+
+
+def test_a_far_off_name_is_not_answered_with_far_off_names() -> None:
+    for search in (find_model, search_models):
+        with pytest.raises(DeepwideError, match=r"none of the \d+ names is near.$") as caught:
+            search("zzzz")
+        assert caught.value.remedies == ("catalogue",)
+    with pytest.raises(DeepwideError, match="did you mean 'gpt2'") as caught:
+        find_model("gpt22")
+    assert caught.value.remedies == ()

@@ -282,3 +282,36 @@ def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
     for words in ("42 layers × 1,536 wide", "gpt3-175b", "too deep", "map.svg", "Least loss at", "The loop closes"):
         assert words in done.stdout
     assert (tmp_path / "out" / "map.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (("plan", "24GB"), "Add --memory."),
+        (("models", "zzzz"), "See: deepwide models."),
+        (("audit", "nosuch"), "See: deepwide models."),
+        (("audit", "no/such"), "Add --network."),
+        (
+            ("count", "lacking.json"),
+            "ff_width (intermediate_size). Add --depth and --ff-width.",
+        ),
+        (("count", "unknown.json"), "lacks ff_width: give it as well. Add --ff-width."),
+    ],
+)
+def test_a_sentence_ends_with_the_option_or_command_that_helps(
+    words: tuple[str, ...], end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "vocab_size": 99}
+    Path("lacking.json").write_text(json.dumps(sizes | {"model_type": "llama"}))
+    Path("unknown.json").write_text(json.dumps(sizes | {"num_hidden_layers": 4, "model_type": "newnet"}))
+    done = call(*words)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{end}\n")
+    if "--depth" in end:
+        assert ask(*words, "--depth", "24", "--ff-width", "176")["shape"]["depth"] == 24
+
+
+def test_a_sequence_is_written_like_a_context() -> None:
+    for written, length in (("1e6", 1_000_000), ("8Ki", 8192), ("512", 512)):
+        assert ask("count", "gpt2", "--sequence", written)["flops"]["sequence"] == length

@@ -104,3 +104,8 @@ def test_a_law_beyond_its_sizes_is_warned_about_beside_the_shape(tmp_path: Path)
         assert shown.count("Warning") == 1
         assert shown.index("Warning: the small law is extrapolated by a factor 3,") < shown.index("parameters  ")
         assert "Note: the small law is extrapolated" not in shown
+
+
+def test_models_share_the_line_that_the_law_is_extrapolated() -> None:
+    shown = " ".join(call("audit", "gpt3-175b", "llama-3-8b").stdout.split())
+    assert "gpt3-175b, llama-3-8b: the levine law is extrapolated: fitted on 3.34M to 2.83B block parameters." in shown

@@ -262,3 +262,19 @@ def test_a_spoilt_law_is_a_law_or_a_sentence(tmp_path: Path, name: str, changes:
         assert str(complaint).endswith((".", "?"))  # noqa: PT017
     else:
         assert isinstance(loaded, Law)
+
+
+def test_what_is_no_law_gets_a_sentence(tmp_path: Path) -> None:
+    for search in (find_law, depth_law):
+        with pytest.raises(DeepwideError, match="a law is a name, a path or a Law, not '3'"):
+            search(3)  # type: ignore[arg-type]
+    with pytest.raises(DeepwideError, match="only a Law is saved as one, not '3'"):
+        save_law(3, tmp_path / "x.json")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_laws_that_can_plan_are_offered_to_a_plan() -> None:
+    with pytest.raises(DeepwideError, match=r"'depth-delusion', 'gemstones', 'levine', 'nanochat'\.$"):
+        depth_law("nosuch")
+    with pytest.raises(DeepwideError, match="did you mean 'kaplan'"):
+        find_law("kaplann")

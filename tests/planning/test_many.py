@@ -165,3 +165,11 @@ def test_a_table_has_a_row_per_budget_and_dumps_to_json() -> None:
     assert [row["depth"] for row in rows] == table.depth.tolist()
     assert table.to_polars().shape == (2, 11)
     assert table.model_dump(mode="json")["optimal_depth_low"] == [None, None]  # a law without errors
+
+
+def test_written_budgets_are_read_and_a_bad_one_is_named() -> None:
+    assert plan_many(["85M", 1.3e9]).depth.tolist() == plan_many([85e6, 1.3e9]).depth.tolist()
+    assert plan_many(["24GB"], kind="memory").depth.tolist() == plan_many([24e9], kind="memory").depth.tolist()
+    for bad, words in ((["1B", "x"], "'x' is not a budget"), ([1e9, None], "'None' is none"), ([1e9, [2]], "a list")):
+        with pytest.raises(DeepwideError, match=words):
+            plan_many(bad)  # type: ignore[arg-type]

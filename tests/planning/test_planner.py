@@ -383,3 +383,28 @@ def test_a_depth_that_cannot_be_is_refused_for_its_own_reason() -> None:
         assert str(caught.value).startswith(words)
     with pytest.raises(DeepwideError, match="depth 42 is not a multiple of the 4 pipeline stages"):
         plan("1.3B", depth=42, pipeline_stages=4)
+
+
+@pytest.mark.parametrize(
+    ("budget", "fields", "words"),
+    [
+        ("1B", {"depth": "x"}, "depth must be a whole number, not 'x'."),
+        ("1B", {"width": "x"}, "width must be a whole number, not 'x'."),
+        ("1B", {"tokens": [1]}, "tokens must be a whole number, not a list."),
+        ("1B", {"bandwidth": 0}, "bandwidth must be above 0 bytes per second, such as 3350GB, not '0'."),
+        ("1B", {"bandwidth": "0"}, "bandwidth must be above 0 bytes per second, such as 3350GB, not '0'."),
+        ("1B", {"bandwidth": None}, "bandwidth must be above 0 bytes per second, such as 3350GB, not 'None'."),
+        ("1B", {"layer_us": -1}, "layer_us must be from 0 to 1e6 microseconds per layer, not '-1'."),
+        ("1B", {"layer_us": "x"}, "layer_us must be from 0 to 1e6 microseconds per layer, not 'x'."),
+        ("24GB", {}, "'24GB' is a memory size: say that the budget is memory."),
+        ("24GiB", {"kind": "total"}, "'24GiB' is a memory size: say that the budget is memory."),
+    ],
+)
+def test_a_bad_value_is_named_in_one_sentence(budget: str, fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(DeepwideError) as caught:
+        plan(budget, **fields)
+    assert str(caught.value) == words
+
+
+def test_tokens_may_be_written_as_people_write_them() -> None:
+    assert plan("1B", tokens=2e10).tokens == plan("1B", tokens="20B").tokens == 20_000_000_000  # type: ignore[arg-type]

@@ -550,3 +550,8 @@ def test_a_state_space_model_is_refused_whatever_its_keys_look_like(name: str) -
     for config in (LLAMA, {"model_type": name, "num_attention_heads": 12, "hidden_size": 768, "vocab_size": 50280}):
         with pytest.raises(DeepwideError, match=f"layers .model_type {name}., so it cannot be counted"):
             read_config(dict(config) | {"model_type": name}, ff_width=3072, depth=24)
+
+
+def test_only_a_shape_is_written() -> None:
+    with pytest.raises(DeepwideError, match="written of a Shape, not of '3'"):
+        write_config(3, "llama")  # type: ignore[arg-type]

@@ -12,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.shape import CONVENTIONS, FAMILIES, FlopConvention, Shape, flops, write_config
+from deepwide.shape import (
+    CONVENTIONS,
+    FAMILIES,
+    FlopConvention,
+    Shape,
+    flops,
+    inference_memory,
+    training_memory,
+    write_config,
+)
 from deepwide.shape.params import attention_matrices
 
 BARE: dict[str, Any] = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
@@ -257,3 +266,9 @@ def mixtures(draw: st.DrawFn, family: str) -> Shape:
     else:
         fields["kv_heads"] = draw(st.sampled_from([1, 2, 4]))
     return Shape.of(**(fields | {"experts": moe}))
+
+
+def test_only_a_shape_is_counted() -> None:
+    for counted in (flops, training_memory, inference_memory):
+        with pytest.raises(DeepwideError, match="counted of a Shape, not of 'gpt2'"):
+            counted("gpt2")

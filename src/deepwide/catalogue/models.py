@@ -94,9 +94,7 @@ def find_model(name: str) -> Model:
     model = known.get(_plain(dotted)) or known.get(_plain(bare))
     if model is None:
         word = bare[:60].removeprefix("Meta-")
-        raise DeepwideError(
-            f"no model '{name[:60]}' in the catalogue: {did_you_mean(word, (m.name for m in all_models()))}"
-        )
+        raise _no_model(f"no model '{name[:60]}' in the catalogue", word)
     if "/" in name and _plain(owner) not in {_plain(other) for other in (model.org, *OWNERS.get(model.org, ()))}:
         raise DeepwideError(
             f"no model '{name[:60]}' in the catalogue: {model.name} is by {model.org}; did you mean '{model.name}'?"
@@ -104,13 +102,20 @@ def find_model(name: str) -> Model:
     return model
 
 
+def _no_model(what: str, word: str) -> DeepwideError:
+    """The error for a name that no model has; where none is near, a few far-off names would help nobody."""
+    names = [model.name for model in all_models()]
+    listed = f"none of the {len(names)} names is near."
+    near = did_you_mean(word, names, otherwise=listed)
+    return DeepwideError(f"{what}: {near}", remedies=("catalogue",) if near == listed else ())
+
+
 def search_models(text: str = "") -> list[Model]:
     """The models whose name, organisation or family contains a text."""
     word = text.lower()
     matches = [m for m in all_models() if word in f"{m.name} {m.org} {m.family or ''}".lower()]
     if not matches:
-        names = [m.name for m in all_models()]
-        raise DeepwideError(f"no model matches '{text[:60]}': {did_you_mean(text[:60], names)}")
+        raise _no_model(f"no model matches '{text[:60]}'", text[:60])
     return matches
 
 

@@ -78,7 +78,8 @@ def _by_name(model: str, changes: dict[str, Any], network: bool) -> NamedShape:
         if "/" not in model:
             raise
         if not network:
-            raise DeepwideError(f"{error} Without network access the hub was not asked.") from None
+            text = f"{error} Without network access the hub was not asked."
+            raise DeepwideError(text, remedies=("network",)) from None
         reading = read_config(model, network=True, **changes)
         return NamedShape(_renamed(model, changes), reading.shape, reading.family, reading.exact, reading.notes)
     shape = public.shape.but(**changes) if changes else public.shape

@@ -84,11 +84,11 @@ def _with_option(error: DeepwideError) -> str:
     """The sentence, and the option that remedies it if the command has one."""
     from typer.main import get_command
 
-    from deepwide.cli.app import app
+    from deepwide.cli.app import app, with_remedies
 
     sentence, option = str(error), REMEDIES.get(error.code)
     if not option:
-        return sentence
+        return with_remedies(error)
     command: Any = get_command(app)
     for word in sys.argv[1:3]:
         command = getattr(command, "commands", {}).get(word, command)

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.errors import MarkupError
 from rich.text import Text
 
+from deepwide.errors import DeepwideError
+
 app = typer.Typer(
     name="deepwide",
     help="How deep and how wide should a transformer be, and how do you know?",
@@ -41,6 +43,16 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 and C1 without tab 
 def visible(text: str) -> str:
     """The text with control characters replaced, so that a file's name or content cannot steer a terminal."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def with_remedies(error: DeepwideError) -> str:
+    """An error's sentence, and how the command line calls what would help."""
+    if not error.remedies:
+        return str(error)
+    if error.remedies == ("catalogue",):
+        return f"{error} See: deepwide models."
+    options = " and ".join(f"--{name.replace('_', '-')}" for name in error.remedies)
+    return f"{error} Add {options}."
 
 
 def write_what_can_be_encoded() -> None:

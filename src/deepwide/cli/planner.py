@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from deepwide.cli.app import Json, app, console, print_json
+from deepwide.cli.app import Json, app, console, print_json, with_remedies
 from deepwide.errors import DeepwideError
 
 FeedForward = Literal["plain", "gated"]
@@ -191,7 +191,7 @@ def audit(
         except DeepwideError as error:
             if len(models or ()) == 1:
                 raise
-            failures.append((model, str(error)))
+            failures.append((model, with_remedies(error)))
     if plot and audits:
         from deepwide.figures import audit_map, save_chart
 
@@ -216,7 +216,9 @@ def count(
     model: Annotated[
         str | None, typer.Argument(help="A name, a config.json, a folder, or a hub id with --network.")
     ] = None,
-    sequence: Annotated[int | None, typer.Option(help="Sequence length (default: the context).")] = None,
+    sequence: Annotated[
+        str | None, typer.Option(help="Sequence length: 8192, 8Ki, 1e6 (default: the context).", metavar="COUNT")
+    ] = None,
     batch: Annotated[int, typer.Option(help="Sequences in a batch.")] = 1,
     convention: Annotated[
         Literal["torch", "causal", "kaplan", "chinchilla", "recompute", "selective"] | None,

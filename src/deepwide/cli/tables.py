@@ -297,7 +297,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
         to.print(f"{escape(name)}: [red]not read[/red]: {escape(reason)}")
     if not audits:
         return
-    shown = {note.text: note for a in audits for note in a.notes}
+    shown = {_shared_text(note): note for a in audits for note in a.notes}
     beyond = next((note for note in shown.values() if note.code == "cost-extrapolated"), None)
     if beyond is not None:
         to.print(f"[dim]* {escape(beyond.text)}.[/dim]")
@@ -305,8 +305,16 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     for text, note in shown.items():
         if note.code == "cost-extrapolated":
             continue
-        names = ", ".join(a.name for a in audits if any(other.text == text for other in a.notes))
+        names = ", ".join(a.name for a in audits if any(_shared_text(other) == text for other in a.notes))
         to.print(f"[dim]{escape(names)}: {escape(text)}.[/dim]")
+
+
+def _shared_text(note: Note) -> str:
+    """A note's text without what differs from model to model, so that models share a line."""
+    if note.code != FIRST:
+        return note.text
+    sizes = " to ".join(show_count(note.data[name]) for name in ("smallest", "largest"))
+    return f"the {note.data['law']} law is extrapolated: fitted on {sizes} block parameters"
 
 
 def _ratio(interval: Interval) -> str:

@@ -3,6 +3,7 @@
 import functools
 import json
 import operator
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.files import read_json, write_text
 from deepwide.laws.advice import CeilingLaw, IndifferentLaw, VocabularyLaw
 from deepwide.laws.law import DepthLaw, Law
@@ -67,6 +68,13 @@ def find_law(name: str | Path | Law | None = None) -> Law:
         return name
     if name is None:
         return transition_law()
+    return _find(name, published_laws())
+
+
+def _find(name: str | Path, suggested: Iterable[str]) -> Law:
+    """A law by its name or path; where there is none, the nearest of the suggested names is offered."""
+    if not isinstance(name, str | Path):
+        raise DeepwideError(f"a law is a name, a path or a Law, not {quoted(name)}.")
     laws = published_laws()
     if str(name) in laws:
         return laws[str(name)]
@@ -74,15 +82,15 @@ def find_law(name: str | Path | Law | None = None) -> Law:
     if path.suffix == ".json" or _is_file(path):
         return load_law(path)
     raise DeepwideError(
-        f"no law '{str(name)[:60]}', nor a law's JSON file of that name: {did_you_mean(str(name)[:60], laws)}"
+        f"no law '{str(name)[:60]}', nor a law's JSON file of that name: {did_you_mean(str(name)[:60], suggested)}"
     )
 
 
 def depth_law(name: str | Path | Law | None = None) -> DepthLaw:
     """`find_law`, refusing a law that predicts no depth, or an impossible one."""
-    law = find_law(name)
+    able = [other.name for other in published_laws().values() if isinstance(other, DepthLaw)]
+    law = find_law(name) if name is None or isinstance(name, Law) else _find(name, able)
     if not isinstance(law, DepthLaw):
-        able = [other.name for other in published_laws().values() if isinstance(other, DepthLaw)]
         raise DeepwideError(
             f"the law '{law.name}' predicts no depth ({law.details or law.about}); use one of {', '.join(able)}."
         )
@@ -140,6 +148,8 @@ def load_law(path: str | Path) -> Law:
 
 def save_law(law: Law, path: str | Path) -> Path:
     """Save a law as a JSON file that `find_law` reads."""
+    if not isinstance(law, Law):
+        raise DeepwideError(f"only a Law is saved as one, not {quoted(law)}.")
     return write_text(path, json.dumps({"format": FORMAT, "law": law.model_dump(mode="json")}, indent=2) + "\n")
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from deepwide.arrays import Floats
-from deepwide.errors import DeepwideError, at_least_one, did_you_mean
+from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
 from deepwide.laws import compute_law
 from deepwide.planning.grid import Sizes
 from deepwide.planning.style import Style
@@ -15,6 +15,28 @@ from deepwide.shape import INFERENCE_BYTES, Shape, cache_elements, causal_traini
 
 BudgetKind = Literal["block", "total", "flops", "memory"]
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
+
+
+def parse_budget(amount: int | float | str, kind: str) -> int:
+    """The amount that a person gave: bytes of memory, or a count; a memory size is not taken for a count.
+
+    >>> parse_budget("24GB", "memory"), parse_budget("1.3B", "block")
+    (24000000000, 1300000000)
+    """
+    if kind == "memory":
+        return parse_bytes(amount)
+    try:
+        return parse_count(amount, "a budget")
+    except DeepwideError:
+        try:
+            parse_bytes(amount)
+        except DeepwideError:
+            pass
+        else:
+            if str(amount).lower().endswith("b"):
+                text = f"{quoted(amount)} is a memory size: say that the budget is memory."
+                raise DeepwideError(text, remedies=("memory",)) from None
+        raise
 
 
 class Budget(NamedTuple):
@@ -47,10 +69,10 @@ class Budget(NamedTuple):
         if inference_precision not in INFERENCE_BYTES:
             near = did_you_mean(inference_precision, INFERENCE_BYTES)
             raise DeepwideError(f"no inference precision '{inference_precision}': {near}")
-        tokens = parse_count(tokens, "a number of tokens") if isinstance(tokens, str) else tokens
+        tokens = parse_count(tokens, "a number of tokens") if isinstance(tokens, str | float) else tokens
         at_least_one(batch=batch, tokens=tokens)
         rule = compute_law(compute)
-        value = parse_bytes(amount) if kind == "memory" else parse_count(amount, "a budget")
+        value = parse_budget(amount, kind)
         tokens_from, chosen_by = "given" if tokens else cls._field_defaults["tokens_from"], ""
         if kind == "flops" and tokens is None:
             tokens = max(1, round(rule.optimum(value)[1]))

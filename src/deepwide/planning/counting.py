@@ -5,6 +5,7 @@ from typing import Any
 
 from deepwide.answers import Answer, Note
 from deepwide.catalogue import find_shape
+from deepwide.quantities import parse_count
 from deepwide.shape import (
     Flops,
     InferenceMemory,
@@ -53,7 +54,7 @@ class Count(Answer):
 def count(
     model: Shape | str | os.PathLike[str] | None = None,
     *,
-    sequence: int | None = None,
+    sequence: int | str | None = None,
     batch: int = 1,
     convention: str | None = None,
     training_precision: str = "mixed",
@@ -73,6 +74,8 @@ def count(
     """
     named = find_shape(model, family=family, network=network, **fields)
     shape = named.shape
+    if isinstance(sequence, str):
+        sequence = parse_count(sequence, "a sequence length")
     return Count.model_construct(
         name=named.name,
         shape=shape,

@@ -1,5 +1,7 @@
 """Plans of many budgets at once."""
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,9 @@ from pydantic import field_serializer
 
 from deepwide.answers import Answer
 from deepwide.arrays import ArrayLike, Floats, Integers
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import Law, depth_law
-from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.budget import Budget, BudgetKind, parse_budget
 from deepwide.planning.optimum import find_optimum, round_optimum
 from deepwide.planning.style import Style
 
@@ -40,7 +42,12 @@ class PlanTable(Answer):
 
 
 def plan_many(
-    budgets: ArrayLike, *, kind: BudgetKind = "block", law: str | Law | None = None, at_most: bool = False, **style: Any
+    budgets: ArrayLike | str | Sequence[str | float],
+    *,
+    kind: BudgetKind = "block",
+    law: str | Law | None = None,
+    at_most: bool = False,
+    **style: Any,
 ) -> PlanTable:
     """Shapes for many budgets at once; the same rules as `plan`, without what surrounds each.
 
@@ -50,10 +57,7 @@ def plan_many(
     """
     if kind == "flops":
         raise DeepwideError("plan_many takes sizes (block, total) or memory; for FLOPs, use plan.")
-    try:
-        amounts = np.atleast_1d(np.asarray(budgets, dtype=float))
-    except (TypeError, ValueError):
-        raise DeepwideError("budgets must be numbers.") from None
+    amounts = _amounts(budgets, kind)
     wanted = Style.of(style)
     budget = Budget.of(1, kind, context=wanted.context)
     optimum = find_optimum(wanted, depth_law(law), budget, amounts)
@@ -69,3 +73,18 @@ def plan_many(
         block_params=np.asarray(params.block),
         total_params=np.asarray(params.total),
     )
+
+
+def _amounts(budgets: Any, kind: BudgetKind) -> Floats:
+    """Budgets as numbers; those that are written, such as 1.3B, are parsed one by one, so that a bad one is named."""
+    if isinstance(budgets, str):
+        budgets = [budgets]
+    if isinstance(budgets, list | tuple):
+        budgets = [parse_budget(budget, kind) if isinstance(budget, str) else budget for budget in budgets]
+        for budget in budgets:
+            if not isinstance(budget, Real):
+                raise DeepwideError(f"budgets must be numbers, and {quoted(budget)} is none.")
+    try:
+        return np.atleast_1d(np.asarray(budgets, dtype=float))
+    except (TypeError, ValueError):
+        raise DeepwideError("budgets must be numbers.") from None

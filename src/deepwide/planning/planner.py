@@ -1,5 +1,6 @@
 """Plan: the shape to build for a budget, what surrounds it, what rival laws say, and why."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note
 from deepwide.catalogue import nearest_models
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -247,12 +248,14 @@ class Decoding:
     @classmethod
     def of(cls, bandwidth: float | str, layer_us: float) -> "Decoding":
         """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second."""
-        given = bandwidth.strip().removesuffix("/s") if isinstance(bandwidth, str) else bandwidth
-        rate = float(parse_bytes(given)) if isinstance(given, str) else float(given)
-        if not 0 < rate < float("inf") or not 0 <= layer_us <= 1e6:
-            raise DeepwideError(
-                "bandwidth must be above 0 bytes per second, and layer_us from 0 to 1e6 microseconds per layer."
-            )
+        try:
+            rate = float(parse_bytes(bandwidth.strip().removesuffix("/s")) if isinstance(bandwidth, str) else bandwidth)
+        except (TypeError, ValueError):  # a DeepwideError too: it would speak of a memory size
+            rate = math.nan
+        if not 0 < rate < math.inf:
+            raise DeepwideError(f"bandwidth must be above 0 bytes per second, such as 3350GB, not {quoted(bandwidth)}.")
+        if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
+            raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
         return cls(rate, layer_us / 1e6)
 
     def seconds(self, shape: Shape) -> float:

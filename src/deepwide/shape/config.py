@@ -80,7 +80,7 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
     try:
         return _read(config, options)
     except DeepwideError as error:
-        raise DeepwideError(f"{str(source)[:200]}: {error}") from None
+        raise DeepwideError(f"{str(source)[:200]}: {error}", remedies=error.remedies) from None
 
 
 def _read(config: Mapping[str, Any], options: Fields) -> Reading:
@@ -108,6 +108,8 @@ def _read(config: Mapping[str, Any], options: Fields) -> Reading:
 
 def write_config(shape: Shape, family: str, path: str | Path | None = None) -> Fields:
     """The `config.json` of `shape` in a family's format, saved when a path is given (in a folder as `config.json`)."""
+    if not isinstance(shape, Shape):
+        raise DeepwideError(f"a config is written of a Shape, not of {quoted(shape)}.")
     config = family_named(family).write(shape)
     if path is not None:
         write_text(config_path(path), json.dumps(config, indent=2) + "\n")
@@ -142,7 +144,8 @@ def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
     if missing:
         raise DeepwideError(
             f"this config is of no family deepwide knows ({', '.join(FAMILIES)}) and lacks {', '.join(missing)}: "
-            "give them as well."
+            f"give {'it' if len(missing) == 1 else 'them'} as well.",
+            remedies=missing,
         )
     return Shape.of(**fields)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from deepwide.errors import DeepwideError, at_least_one, did_you_mean
+from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
 from deepwide.shape.params import attention_matrices, expert_layers, head_matrices
 from deepwide.shape.shape import Shape
 
@@ -118,6 +118,8 @@ def causal_training_flops(shape: Shape) -> Any:
 
 def lengths(shape: Shape, sequence: int | None, source: int | None) -> tuple[int, int]:
     """The tokens of the sequence and of the source: by default the full context, and as many as the sequence."""
+    if not isinstance(shape, Shape):
+        raise DeepwideError(f"FLOPs and memory are counted of a Shape, not of {quoted(shape)}.")
     at_least_one(sequence=sequence, source=source)
     T = sequence or shape.context
     if not shape.reads_two:

@@ -79,10 +79,11 @@ class Family:
             if name in self.keys and name not in self.fused:
                 fields.setdefault(name, value)
         required = REQUIRED if self.ff_may_be_absent else (*REQUIRED, "ff_width")
-        missing = [f"{name} ({self.keys[name]})" for name in required if name not in fields]
+        lacking = [name for name in required if name not in fields]
+        missing = [f"{name} ({self.keys[name]})" for name in lacking]
         missing += [key for key in self.needs if key not in known]
         if missing:
-            raise DeepwideError(f"this {self.name} config lacks {', '.join(missing)}.")
+            raise DeepwideError(f"this {self.name} config lacks {', '.join(missing)}.", remedies=lacking)
         if self.reads:
             fields |= self.reads(known, fields)
         return Shape.of(**fields)
