@@ -16,6 +16,7 @@ settings.register_profile("explore", settings.get_profile("steady"), derandomize
 settings.load_profile("steady")
 
 ROOT = Path(__file__).parent.parent
+os.environ.pop("COLUMNS", None)  # a shell may export how wide its terminal is, and then lines break elsewhere
 
 # This process and every Python that a test starts are cut off: see the module.
 OFFLINE = str(Path(__file__).parent / "offline")

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,9 @@ def _imports(module: str, node: ast.AST, typing_only: bool = False) -> Iterator[
         yield from (_import(module, node.module or "", alias.name, typing_only) for alias in node.names)
     if isinstance(node, ast.Import):
         yield from (_import(module, alias.name, "", typing_only) for alias in node.names)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and "from deepwide" in node.value:
+        with suppress(SyntaxError):  # a sentence; or else a program for another process, to which the rules apply too
+            yield from _imports(module, ast.parse(node.value), typing_only)
     for child in ast.iter_child_nodes(node):
         checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and child in node.body
         yield from _imports(module, child, typing_only or checked)

@@ -5,7 +5,14 @@ from difflib import get_close_matches
 
 
 class DeepwideError(ValueError):
-    """Bad input: one sentence that says what is wrong, what is allowed and what to do next."""
+    """Bad input: one sentence that says what is wrong, what is allowed and what to do next.
+
+    `code` names the remedy where the command line has an option for it.
+    """
+
+    def __init__(self, sentence: str = "", code: str = "") -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8) -> str:

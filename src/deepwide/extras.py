@@ -47,10 +47,19 @@ def missing(module: str, extra: str | None = None) -> str:
     """The sentence about a module that is not installed.
 
     >>> missing("altair", "plot")
-    "This needs altair, which is not installed: pip install 'deepwide[plot]'."
-    >>> missing("scipy")
-    "This needs scipy, which is not installed: pip install 'deepwide[rank]' or 'deepwide[fit]'."
+    "This needs altair, which is not installed: pip install 'deepwide[plot]' (in a clone: '.[plot]')."
+    >>> missing("flint")
+    "This needs flint, which is not installed: pip install 'deepwide[rank]' (in a clone: '.[rank]')."
     """
     extras = [extra] if extra else [name for name, modules in EXTRAS.items() if module in modules]
-    wanted = " or ".join(f"'deepwide[{name}]'" for name in extras) or module
-    return f"This needs {module}, which is not installed: pip install {wanted}."
+    return f"This needs {module}, which is not installed: {install(*extras) if extras else f'pip install {module}'}."
+
+
+def install(*extras: str) -> str:
+    """The command that adds one of the extras: to what is installed already, or from the source.
+
+    >>> install("rank", "fit")
+    "pip install 'deepwide[rank]' or 'deepwide[fit]' (in a clone: '.[rank]' or '.[fit]')"
+    """
+    here, clone = (" or ".join(f"'{package}[{extra}]'" for extra in extras) for package in ("deepwide", "."))
+    return f"pip install {here} (in a clone: {clone})"

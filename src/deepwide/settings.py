@@ -1,6 +1,6 @@
 """Settings as people write them: TOML files, `optimiser.lr=3e-4`, and pydantic's complaints as one sentence."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,16 +92,25 @@ def explain(error: Exception, model: type[BaseModel], where: str = "", noun: str
     return f"{shown + ': ' if shown else ''}{what[:1].lower()}{what[1:]}{got}{end}"
 
 
-def check_names(model: type[BaseModel], fields: Mapping[str, Any]) -> None:
-    """Refuse names that a config does not have, at every level, and say where a misplaced one belongs."""
-    _check_names(model, model, fields, "")
+def check_names(model: type[BaseModel], fields: Mapping[str, Any], short_names: Iterable[str] = ()) -> None:
+    """Refuse names that a config does not have, at every level, and say where a misplaced one belongs.
+
+    `short_names` may be meant at the top level too: they are suggested, not allowed.
+    """
+    _check_names(model, model, fields, "", short_names)
 
 
-def _check_names(root: type[BaseModel], model: type[BaseModel], fields: Mapping[str, Any], prefix: str) -> None:
+def _check_names(
+    root: type[BaseModel],
+    model: type[BaseModel],
+    fields: Mapping[str, Any],
+    prefix: str,
+    short_names: Iterable[str] = (),
+) -> None:
     for name, value in fields.items():
         if name not in model.model_fields:
             homes = [path for path in _paths(root) if path.rpartition(".")[2] == name]
-            allowed = [f"{prefix}{field}" for field in model.model_fields]
+            allowed = {*(f"{prefix}{field}" for field in model.model_fields), *short_names}
             near = f"did you mean '{homes[0]}'?" if len(homes) == 1 else did_you_mean(f"{prefix}{name}", allowed)
             raise DeepwideError(f"there is no setting '{prefix}{str(name)[:60]}': {near}")
         part = _model_in(model.model_fields[name].annotation)

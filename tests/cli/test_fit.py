@@ -154,8 +154,27 @@ def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_wr
     made = call("fit", str(path), "--law", str(law), "--bootstrap", "0")
     assert made.returncode == 2
     assert "no law to save" in made.stderr
+    assert "ridge" not in made.stderr  # two depths make no bowl
     assert "Two regimes" in made.stdout
     assert not law.exists()
+
+
+def test_a_refused_law_points_to_the_ridge_that_gives_one(tmp_path: Path) -> None:
+    table, law = str(Path(__file__).parents[2] / "results/fit/depth-width-long.csv"), tmp_path / "law.json"
+    done = call("fit", table, "--law", str(law), "--bootstrap", "0")
+    assert done.returncode == 2
+    assert done.stderr.endswith("; a ridge with base power may give one (here: --kind ridge --base power).\n")
+    assert (
+        call("fit", table, "--kind", "ridge", "--base", "power", "--law", str(law), "--bootstrap", "0").returncode == 0
+    )
+    assert law.exists()
+
+
+def test_a_table_without_a_loss_points_to_the_option(tmp_path: Path) -> None:
+    (tmp_path / "wrong.csv").write_text("depth,width,badness\n1,8,3\n2,8,2\n")
+    assert call("fit", str(tmp_path / "wrong.csv")).stderr.endswith(
+        "its columns are depth, width, badness: map one of them to loss (here: --column loss=NAME).\n"
+    )
 
 
 def test_a_surface_in_tokens_gives_a_law_that_plan_can_load(tmp_path: Path) -> None:

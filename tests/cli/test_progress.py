@@ -20,6 +20,17 @@ def test_progress_says_loss_speed_and_share_of_peak() -> None:
     assert "validation 2.2500 (3.100 bits/byte), 4K tokens/s, 40% of peak" in second
 
 
+def test_an_older_validation_says_of_which_step_it_is() -> None:
+    out = io.StringIO()
+    with Bar(10, 1e6, 1e10, Console(file=out, width=200)) as bar:
+        bar(VALIDATION | {"tokens_per_second": 0.0})
+        bar(TRAIN | {"step": 9, "seconds": 30.0})
+    assert out.getvalue().splitlines() == [
+        "step 3/10: validation 2.2500 (3.100 bits/byte)",
+        "step 9/10: loss 2.5000, validation 2.2500 (3.100 bits/byte) at step 3, 2K tokens/s, 20% of peak",
+    ]
+
+
 def test_a_terminal_gets_a_bar_with_the_time_left() -> None:
     out = io.StringIO()
     with Bar(10, 1e6, 1e10, Console(file=out, width=150, force_terminal=True)) as bar:

@@ -8,11 +8,11 @@ import pytest
 from cli.calling import ask, call
 from deepwide.answers import Interval
 from deepwide.cli.tables import percent, span
-from deepwide.laws import TransitionLaw, save_law
+from deepwide.laws import TransitionLaw, published_laws, save_law
 
 
 def test_intervals_in_words() -> None:
-    assert percent(Interval(0.33, -0.33, 0.99)) == "+0.33% ± 0.66"
+    assert percent(Interval(5.06, -1.02, 11.52)) == "+5.06% (-1.02 to +11.52)"  # asymmetric: no ±
     assert percent(None) == percent(Interval(1.0)) == "no data"
     assert span(Interval(42.21, 40.4, 44.0)) == "42.2 (95%: 40.4 to 44.0)"
     assert span(Interval(42.21)) == "42.2"
@@ -68,3 +68,39 @@ def test_no_word_is_cut_in_a_narrow_terminal(columns: int, monkeypatch: pytest.M
         narrow = call(*words).stdout
         assert {word for word in narrow.split() if word.isalpha()} <= wide
         assert max(map(len, narrow.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("columns", [60, 80, 110, 140])
+def test_no_citation_is_cut_at_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 110 columns `deepwide laws` printed "(arXiv 2001.083"."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = call("laws").stdout
+    for word in (word for law in published_laws().values() for word in law.citation.split()):
+        assert word in shown
+    assert max(map(len, shown.splitlines())) <= columns
+
+
+def test_a_block_of_lines_begins_with_a_name_not_a_bare_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = call("plan", "1.3B").stdout.splitlines()
+    assert "depth 21" in lines
+    assert "21" not in lines
+    assert "levine" in lines  # a name needs no other
+
+
+def test_the_weights_of_training_and_of_inference_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = call("count", "gpt2").stdout.splitlines()
+    assert {"training weights", "inference weights"} <= set(lines)
+    assert "weights" not in lines
+
+
+def test_a_law_beyond_its_sizes_is_warned_about_beside_the_shape(tmp_path: Path) -> None:
+    """3,000 times outside the fitted sizes, and the warning was the second-to-last paragraph."""
+    law = TransitionLaw(name="small", a=5.0, b=0.05, fitted_block_params=(1e5, 4e5))
+    path = save_law(law, tmp_path / "law.json")
+    for words in (("plan", "1.3B"), ("audit", "gpt2-xl")):
+        shown = call(*words, "--law", str(path)).stdout
+        assert shown.count("Warning") == 1
+        assert shown.index("Warning: the small law is extrapolated by a factor 3,") < shown.index("parameters  ")
+        assert "Note: the small law is extrapolated" not in shown

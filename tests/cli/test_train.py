@@ -104,7 +104,7 @@ def _whole(path: Path) -> list[str]:
         ([*TINY, "--config", "none.toml"], "There is no file none.toml"),
         ([*TINY, "--compile", "perhaps"], "must be off, on or auto"),
         ([*TINY, "--runs", "s3://bucket/runs"], "s3:… is an address"),
-        ([*TINY, "--data", "tinyshakespeare"], "is not on this machine: allow the network"),
+        ([*TINY, "--data", "tinyshakespeare"], "'tinyshakespeare' is not on this machine"),
         ([*TINY, "--task", "sortin"], "there is no task 'sortin': did you mean 'sorting'?"),
         ([*TINY, "--set", "task.lenght=3", "--task", "sorting"], "there is no setting 'task.lenght'"),
         ([*TINY, "--data", "1979"], "no file, folder or corpus '1979'"),
@@ -211,8 +211,19 @@ def test_a_task_is_trained_and_shows_its_accuracy(tmp_path: Path, monkeypatch: p
     words = ["train", "--task", "reversing", "--depth", "1", "--width", "16", "--set", "steps=3", "--threads", "1"]
     done = call(*words)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"nats per answer, accuracy 0\.\d+, whole accuracy 0\.\d+, after 768\s+tokens", done.stdout)
+    assert re.search(r"nats per answer, accuracy 0\.\d+, whole accuracy 0\.\d+, after 768 tokens", done.stdout)
     assert set(ask(*words)["metrics"]) == {"accuracy", "whole_accuracy"}
+
+
+def test_the_folder_is_printed_in_one_piece_on_a_narrow_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cli.calling import call
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "40")
+    words = ["train", "--task", "reversing", "--depth", "1", "--width", "16", "--set", "steps=1", "--threads", "1"]
+    out = call(*words).stdout
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert f"Folder: {folder}" in out.splitlines()
 
 
 def test_the_network_can_be_allowed_where_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +235,8 @@ def test_the_network_can_be_allowed_where_data_are_read(tmp_path: Path, monkeypa
     monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
     for verb in (["train", *TINY], ["check-scaling"]):
         monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
-        assert "allow the network" in call(*verb, "--data", "tinyshakespeare").stderr
+        refused = call(*verb, "--data", "tinyshakespeare").stderr
+        assert refused.endswith("allow the network with DEEPWIDE_NETWORK=1 (here: --network).\n")
         assert "could not be fetched" in call(*verb, "--data", "tinyshakespeare", "--network").stderr
 
 

@@ -279,7 +279,12 @@ def test_extrapolation_is_noted() -> None:
     assert "law-extrapolated" not in notes("1B")
     for size in ("5M", "175B"):
         assert notes(size)["cost-source"]["extrapolated"]
-    assert notes("175B")["law-extrapolated"] == {"law": "levine", "smallest": 3.34e6, "largest": 2.83e9}
+    assert notes("175B")["law-extrapolated"] == {
+        "law": "levine",
+        "smallest": 3.34e6,
+        "largest": 2.83e9,
+        "factor": pytest.approx(175e9 / 2.83e9, rel=1e-3),
+    }
 
 
 def test_a_plan_is_a_json_document() -> None:
@@ -362,3 +367,19 @@ def test_the_keywords_are_the_options_of_the_command_line() -> None:
     assert options <= known
     best = plan("1.3B", feed_forward="plain", inference_precision="int8", tokens="2T", vocab="32k")
     assert (best.family, best.shape.vocab, best.tokens) == ("gpt2", 32_000, 2 * 10**12)
+
+
+def test_more_pipeline_stages_than_eight_times_the_law_s_depth_are_refused() -> None:
+    """They gave 100,000 layers of width 32 without a word."""
+    with pytest.raises(DeepwideError, match=r"100,000 pipeline stages .* 8 times the 42\.2 of the levine law"):
+        plan("1.3B", pipeline_stages=100_000)
+    assert plan("1.3B", pipeline_stages=100).shape.depth == 100
+
+
+def test_a_depth_that_cannot_be_is_refused_for_its_own_reason() -> None:
+    for depth, words in ((0, "depth must be at least 1, not '0'."), (10**6, "depth must be at most 100,000")):
+        with pytest.raises(DeepwideError) as caught:
+            plan("1.3B", depth=depth, pipeline_stages=4)
+        assert str(caught.value).startswith(words)
+    with pytest.raises(DeepwideError, match="depth 42 is not a multiple of the 4 pipeline stages"):
+        plan("1.3B", depth=42, pipeline_stages=4)

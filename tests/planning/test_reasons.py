@@ -35,7 +35,7 @@ def test_every_note_has_a_code_and_names_no_option() -> None:
 def test_a_law_s_cautions_and_its_extrapolation_are_noted() -> None:
     notes = law_notes(OWN, 1e10)
     assert [note.code for note in notes] == ["law-caution", "law-extrapolated"]
-    assert notes[1].data == {"law": "mine", "smallest": 1e6, "largest": 1e8}
+    assert notes[1].data == {"law": "mine", "smallest": 1e6, "largest": 1e8, "factor": 100.0}
     assert law_notes(depth_law("nanochat"), 1e10) == []
 
 

@@ -103,7 +103,7 @@ def test_no_single_changed_digit_goes_unnoticed(path: Path) -> None:
         (["seconds"], -1.0, "seconds: "),
         (["algorithm"], "by hand", "algorithm: "),
         (["points_sha256"], "0", "points_sha256: "),
-        (["confirmed"], True, "confirmed: "),
+        (["confirmed"], True, "'confirmed' is a table of keys, not 'True'"),
         (["confirmed", "blocks"], None, "confirmed.blocks: field required"),
         (["confirmed", "algorithm"], "magic", "confirmed.algorithm: "),
         (["confirmed", "seconds"], float("nan"), "confirmed.seconds: "),

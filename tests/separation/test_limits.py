@@ -92,6 +92,13 @@ def test_notes_name_no_option() -> None:
         assert not any("--" in note.text for note in bounds(depth, width, heads).notes)
 
 
+def test_what_is_no_number_gets_a_sentence() -> None:
+    with pytest.raises(DeepwideError, match=r"^The depth must be a whole number, not 'a'\.$"):
+        bounds("a", 10, 1)  # type: ignore[arg-type]
+    with pytest.raises(DeepwideError, match=r"^The match must be a whole number, not 'two'\.$"):
+        bounds(6, 1000, 8, match="two")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("depth", "width", "heads"), [(0, 3, 1), (2, 3, 4), (10**9, 3, 1)])
 def test_shapes_that_are_none_get_a_sentence(depth: int, width: int, heads: int) -> None:
     for ask in (bounds, bounds_curves):

@@ -528,3 +528,25 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"model_type": "llama", "hidden_size": 64}))
     with pytest.raises(DeepwideError, match=rf"^{path}: this llama config lacks"):
         read_config(path)
+
+
+def test_given_fields_fill_what_a_known_family_s_config_lacks() -> None:
+    """The page promised it, and only unknown families did it."""
+    whole = read_config(LLAMA)
+    for field, key in (("depth", "num_hidden_layers"), ("width", "hidden_size"), ("ff_width", "intermediate_size")):
+        lacking = {name: value for name, value in LLAMA.items() if name != key}
+        assert read_config(lacking, **{field: LLAMA[key]}) == whole
+        with pytest.raises(DeepwideError, match=f"lacks {field} .{key}."):
+            read_config(lacking)
+    lacking = {"model_type": "mistral", **{name: LLAMA[name] for name in LLAMA if name.endswith("s")}}
+    sizes = {"depth": 24, "width": 64, "ff_width": 176, "vocab": 100}
+    assert read_config(lacking | {"num_hidden_layers": None}, **sizes).shape.sliding_layers == tuple(range(24))
+    assert read_config({"model_type": "gpt2"}, depth=2, width=64, heads=4, vocab=100).shape.ff_width == 256
+
+
+@pytest.mark.parametrize("name", ["mamba", "mamba2", "falcon_mamba", "bamba", "jamba", "zamba", "zamba2", "rwkv"])
+def test_a_state_space_model_is_refused_whatever_its_keys_look_like(name: str) -> None:
+    """A Mamba config with num_attention_heads was asked for ff_width, then audited as a transformer."""
+    for config in (LLAMA, {"model_type": name, "num_attention_heads": 12, "hidden_size": 768, "vocab_size": 50280}):
+        with pytest.raises(DeepwideError, match=f"layers .model_type {name}., so it cannot be counted"):
+            read_config(dict(config) | {"model_type": name}, ff_width=3072, depth=24)

@@ -19,6 +19,12 @@ def test_more_flops_take_longer_and_more_threads_less(memory: Path) -> None:
     assert expected_seconds(cells, memory, threads=64)[3] < seconds[3]
 
 
+def test_a_sweep_assumes_what_a_single_run_does(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = cells_of(toys(grid={"width": [2]}, seeds=[0]))
+    monkeypatch.setattr("deepwide.training.estimate.STEP_SECONDS", 1000.0)
+    assert expected_seconds(cells, memory)[0] >= 1000 * cells[0].cost.steps
+
+
 def test_finished_cells_correct_the_estimate(memory: Path) -> None:
     cells = cells_of(toys(grid={"width": [2]}, seeds=[0, 1, 2]))
     guess = expected_seconds(cells, memory)

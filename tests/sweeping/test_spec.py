@@ -35,6 +35,15 @@ def test_an_unknown_key_is_refused_with_the_nearest_name() -> None:
     assert "there is no setting 'run.stesp': did you mean 'steps'?" in refused(run={"trainer": "toy", "stesp": 3})
 
 
+def test_a_misspelt_axis_is_named_even_if_it_leaves_a_gap() -> None:
+    run = {"steps": 1}
+    assert "there is no setting 'dpth': did you mean 'depth'" in refused(run=run, grid={"dpth": [1], "width": [16]})
+    assert "there is no setting 'lrr': did you mean 'lr'?" in refused(
+        run=run | {"depth": 1, "width": 16}, grid={"lrr": [1e-3]}
+    )
+    assert "the sweep gives no depth: write grid.depth" in refused(run=run, grid={"width": [16]})
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

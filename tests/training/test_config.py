@@ -35,6 +35,7 @@ def test_tokens_are_whole_steps() -> None:
     ("changes", "sentence"),
     [
         ({"modle": {}}, "there is no setting 'modle': did you mean 'model'"),
+        ({"lrr": 1.0}, "there is no setting 'lrr': did you mean 'lr'?"),
         ({"optimiser": {"learning_rate": 1}}, "there is no setting 'optimiser.learning_rate'"),
         ({"optimiser": {"lr": "fast"}}, "optimiser.lr: input should be a valid number"),
         ({"optimiser": {"lr": float("nan")}}, "optimiser.lr"),

@@ -16,6 +16,7 @@ class Bar:
     def __init__(self, steps: int, train_flops_per_token: float, peak: float, console: Console) -> None:
         self.flops, self.peak, self.console = train_flops_per_token, peak, console
         self.loss = self.validation = ""
+        self.validated = 0  # the step that the validation is of
         self.next_line = 0.0
         self.progress = Progress(
             TextColumn("step {task.completed}/{task.total}"),
@@ -42,12 +43,14 @@ class Bar:
         """Take one record of the loop."""
         if record["kind"] == "validation":
             self.validation = f", validation {record['loss']:.4f}{_others(record)}"
+            self.validated = record["step"]
         else:
             self.loss = f"loss {record['loss']:.4f}"
         speed = record["tokens_per_second"]
         share = f", {speed * self.flops / self.peak:.0%} of peak" if self.peak and speed else ""
         rate = f", {show_count(speed)} tokens/s{share}" if speed else ""
-        words = f"{self.loss}{self.validation}{rate}"
+        at = f" at step {self.validated}" if self.validation and self.validated != record["step"] else ""
+        words = f"{self.loss}{self.validation}{at}{rate}"
         self.progress.update(self.task, completed=record["step"], description=words)
         if not self.console.is_terminal and record["seconds"] >= self.next_line:
             line = f"step {record['step']}/{record['steps']}: {words.removeprefix(', ')}"

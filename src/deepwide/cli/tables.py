@@ -1,9 +1,11 @@
 """What the planner's verbs print: tables for people, never parsed by anything."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from deepwide.planning import Audit, Count, Plan
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
+FIRST = "law-extrapolated"  # the note that stands beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
@@ -40,10 +43,18 @@ def add(rows: Table, *cells: str | Text) -> None:
 def show(rows: Table, to: Console) -> None:
     """Print a table; in a terminal that is too narrow for it, one block of lines per row instead."""
     texts = [[_plain(cell) for cell in column.cells] for column in rows.columns]
+    least, natural = [], []
     for column, cells in zip(rows.columns, texts, strict=True):
-        unbroken = cells if column.no_wrap else [word for cell in cells for word in cell.split()]
-        column.min_width = max(map(len, (*unbroken, *_plain(column.header).split())), default=0)
-    if Measurement.get(to, to.options.update(width=1000), rows).minimum + 2 <= to.width:
+        whole = [*cells, _plain(column.header)]
+        unbroken = whole if column.no_wrap else [word for text in whole for word in text.split()]
+        column.min_width = max(map(cell_len, unbroken), default=0)
+        least.append(column.min_width)
+        natural.append(max(map(cell_len, whole)))
+    frame = Measurement.get(to, to.options.update(width=1000), rows).minimum - sum(least)
+    if sum(least) <= to.width - frame:
+        # Not left to rich, which narrows columns below their longest word and cuts what is then too wide.
+        for column, width in zip(rows.columns, _shared(to.width - frame, least, natural), strict=True):
+            column.width = width
         to.print(rows)
         return
     if rows.title:
@@ -51,9 +62,28 @@ def show(rows: Table, to: Console) -> None:
     headers = [_plain(column.header) for column in rows.columns]
     for row in zip(*texts, strict=True):
         to.print()
-        to.print(Text(row[0].strip(), style="bold"))
+        to.print(Text(_heading(headers[0], row[0].strip()), style="bold"))
         show_facts([(header, cell) for header, cell in zip(headers[1:], row[1:], strict=True) if cell], to)
     to.print()
+
+
+def _shared(room: int, least: Sequence[int], natural: Sequence[int]) -> list[int]:
+    """Widths of columns that share a room: the widest give way first, and none below its least."""
+
+    def widths(cap: int) -> list[int]:
+        return [max(low, min(high, cap)) for low, high in zip(least, natural, strict=True)]
+
+    caps = range(max(natural, default=0) + 1)
+    cap = caps[bisect_right(caps, room, key=lambda cap: sum(widths(cap))) - 1]
+    shared, wider = widths(cap), widths(cap + 1)
+    for i in [i for i, width in enumerate(shared) if width < wider[i]][: room - sum(shared)]:
+        shared[i] += 1
+    return shared
+
+
+def _heading(header: str, cell: str) -> str:
+    """What begins a block of lines: a bare number says what it counts."""
+    return f"{header} {cell}" if cell[:1].isdigit() else cell
 
 
 def _plain(cell: object) -> str:
@@ -90,11 +120,20 @@ def show_notes(notes: Iterable[Note], to: Console) -> None:
         to.print(f"[dim]Note: {escape(note.text)}.[/dim]")
 
 
+def show_warnings(notes: Iterable[Note], to: Console) -> list[Note]:
+    """Print at once what makes the whole answer doubtful, and return the other notes, for the end."""
+    notes = list(notes)
+    for note in notes:
+        if note.code == FIRST:
+            to.print(f"[yellow]Warning: {escape(note.text)}.[/yellow]")
+    return [note for note in notes if note.code != FIRST]
+
+
 def percent(interval: Interval | None) -> str:
-    """+0.33% ± 0.66."""
+    """+0.33% (-0.33 to +0.99): no ±, since a percentage of loss lies nearer to the lower limit of its interval."""
     if interval is None or interval.low is None or interval.high is None:
         return "no data"
-    return f"{interval.value:+.2f}% ± {(interval.high - interval.low) / 2:.2f}"
+    return f"{interval.value:+.2f}% ({interval.low:+.2f} to {interval.high:+.2f})"
 
 
 def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
@@ -124,7 +163,9 @@ def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
     p = plan.params
     to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
-    to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})\n")
+    to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})")
+    notes = show_warnings(plan.notes, to)
+    to.print()
     fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
     depth = span(plan.law_depth, of="95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
@@ -171,7 +212,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
         or "none of this size"
     )
     to.print(f"[bold]Nearest public models[/bold] (depth over the law's)  {escape(near)}")
-    show_notes(plan.notes, to)
+    show_notes(notes, to)
     to.print(
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
         "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
@@ -192,7 +233,9 @@ def show_audit(audit: "Audit", to: Console) -> None:
     """One model, in full."""
     colour = COLOURS[audit.verdict.outcome]
     to.print(f"[bold]{escape(audit.name)}[/bold]  {describe(audit.shape)}")
-    to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}\n")
+    to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}")
+    notes = show_warnings(audit.notes, to)
+    to.print()
     about = "" if audit.exact else "≈ "
     p, instead = audit.params, audit.instead
     active = f", {about}{p.active:,} active" if p.inactive else ""
@@ -201,7 +244,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
         here = "below it, depth is worth more than any width"
     capped = "width is beyond it" if audit.vocabulary_wastes_width else "no limit here"
     if not audit.exact:
-        show_notes(audit.notes, to)
+        show_notes(notes, to)
     show_facts(
         [
             ("parameters", f"{about}{p.total:,} total, {about}{p.block:,} in blocks{active}"),
@@ -219,7 +262,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
     to.print()
     show_opinions(audit.opinions, to)
     if audit.exact:
-        show_notes(audit.notes, to)
+        show_notes(notes, to)
 
 
 def _active(audit: "Audit") -> Interval | None:
@@ -235,6 +278,8 @@ def describe_briefly(shape: Shape) -> str:
 
 def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], to: Console) -> None:
     """Several models, one row each; what could not be read has its reason as its row."""
+    from deepwide.planning import RULE_OF_COST
+
     rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
     if audits:
         rows.title = Text(f"According to the {audits[0].law} law")
@@ -256,7 +301,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     beyond = next((note for note in shown.values() if note.code == "cost-extrapolated"), None)
     if beyond is not None:
         to.print(f"[dim]* {escape(beyond.text)}.[/dim]")
-    to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}. A cost is measurable if its 95% interval excludes 0.[/dim]")
+    to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}; {escape(RULE_OF_COST)}.[/dim]")
     for text, note in shown.items():
         if note.code == "cost-extrapolated":
             continue
@@ -298,7 +343,7 @@ def show_count_of(counted: "Count", to: Console) -> None:
         add(rows, Text(title, style="bold"), f"{about}{memory.total:,}", show_bytes(memory.total), settings)
         for part, formula in memory.formula.items():
             value = getattr(memory, part)
-            add(rows, f"  {part}", f"{about}{value:,}", show_bytes(value), formula)
+            add(rows, f"  {title} {part}", f"{about}{value:,}", show_bytes(value), formula)
     show(rows, to)
     if counted.exact:
         show_notes(counted.notes, to)

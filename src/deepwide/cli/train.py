@@ -147,7 +147,7 @@ def _show_result(run: "TrainedRun", json: bool) -> None:
     if json:
         print_json({name: value for name, value in run.model_dump(mode="json").items() if name != "records"})
         return
-    say = partial(console().print, markup=False)  # a path may have brackets
+    say = partial(console().print, markup=False, soft_wrap=True)  # a path may have brackets, and stays in one piece
     if run.status == "stopped":
         at = f"at step {run.step}" if run.step else "before its first step"
         say(f"Stopped {at}; the same command resumes it. Folder: {run.path}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepwide.errors import DeepwideError
+from deepwide.extras import install
 
 NETWORK = "DEEPWIDE_NETWORK"
 
@@ -99,8 +100,9 @@ def find_set(name: str) -> list[Path]:
     wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
     if not all(path.exists() for path in wanted.values()) and not network_allowed():
         raise DeepwideError(
-            f"'{name}' is not on this machine: allow the network ({NETWORK}=1) to fetch it, or set DEEPWIDE_DATA to "
-            f"a folder that holds {name}/."
+            f"'{name}' is not on this machine: set DEEPWIDE_DATA to a folder that holds {name}/, or allow the network "
+            f"with {NETWORK}=1.",
+            "network",
         )
     return [
         _fetch(address, checksum, path)
@@ -113,7 +115,7 @@ def _fetch(address: str, checksum: str, path: Path) -> Path:
     try:
         import pooch  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
-        raise DeepwideError("Public corpora are fetched with pooch: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"Public corpora are fetched with pooch: {install('train')}.") from None
     known = None if checksum.startswith("unpacked ") else checksum
     try:
         fetched = Path(pooch.retrieve(address, known_hash=known, fname=path.name, path=path.parent, progressbar=False))

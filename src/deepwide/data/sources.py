@@ -25,6 +25,7 @@ from typing import IO
 from deepwide.data.config import DataConfig
 from deepwide.data.registry import NETWORK, REGISTRY, find_set, network_allowed
 from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.extras import install
 
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
@@ -161,7 +162,7 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
     try:
         import polars
     except ImportError:
-        raise DeepwideError("Parquet files are read with polars: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"Parquet files are read with polars: {install('train')}.") from None
     try:
         columns = polars.read_parquet_schema(path)
         if column not in columns:
@@ -195,7 +196,7 @@ def _from_tar(path: Path) -> Iterator[bytes]:
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     name = config.source.removeprefix("hf:")
     if not network_allowed():
-        raise DeepwideError(f"'{config.source}' is on the network: allow the network ({NETWORK}=1) to read it.")
+        raise DeepwideError(f"'{config.source}' is not on this machine: allow the network with {NETWORK}=1.", "network")
     try:
         import datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from deepwide.data.config import BYTES_VOCAB, DataConfig
 from deepwide.errors import DeepwideError
+from deepwide.extras import install
 
 END = "<|end|>"
 TOGETHER = 256  # documents encoded at a time
@@ -123,5 +124,5 @@ def _library() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise DeepwideError("Byte-pair encoding needs a library: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"Byte-pair encoding needs a library: {install('train')}.") from None
     return tokenizers

@@ -226,8 +226,16 @@ class Fit(Answer):
         """Write the law as JSON, for `deepwide.find_law` and `deepwide.plan`."""
         law = self.law()
         if law is None:
-            raise DeepwideError(f"these runs give no law to save in {path}: {self.headline()[-1]}")
+            why = self.headline()[-1].removeprefix("No law: ").removesuffix(".")
+            sentence = f"these runs give no law to save in {path}: {why}"
+            if self._ridge_may_give_a_law():
+                raise DeepwideError(f"{sentence}; a ridge with base power may give one.", "ridge")
+            raise DeepwideError(f"{sentence}.")
         return save_law(law, path)
+
+    def _ridge_may_give_a_law(self) -> bool:
+        """Whether another kind of fit has a chance where this one gives no law."""
+        return False
 
     def _origin(self) -> dict[str, Any]:
         """What every law made of a fit says about where it comes from."""

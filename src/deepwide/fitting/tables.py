@@ -108,8 +108,9 @@ def map_columns(rows: list[Row], columns: Mapping[str, str], source: str) -> tup
             notes.append(note("column-guessed", column=ours, name=guess, table=Path(source).name))
     if "loss" not in chosen:
         raise DeepwideError(
-            f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}): map one (column loss=NAME); "
-            f"its columns are {', '.join(_short(theirs)[:12])}."
+            f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); its columns are "
+            f"{', '.join(_short(theirs)[:12])}: map one of them to loss.",
+            "loss_column",
         )
     return [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)], notes
 

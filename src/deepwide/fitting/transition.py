@@ -89,6 +89,10 @@ class TransitionFit(Fit):
             cautions=(f"two regimes {self.outcome} in its runs", *map(str, self.warnings)),
         )
 
+    def _ridge_may_give_a_law(self) -> bool:
+        """A bowl needs three depths, and a power of the size gives a law only in block parameters."""
+        return len(self.curves.depths) >= 3 and self.counting == "block"
+
     @property
     def b(self) -> float:
         """The slope, fitted or assumed."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deepwide.doors import offered
 
 if TYPE_CHECKING:
+    from deepwide.planning.auditing import RULE_OF_COST as RULE_OF_COST
     from deepwide.planning.auditing import Audit as Audit
     from deepwide.planning.auditing import audit as audit
     from deepwide.planning.budget import Budget as Budget
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from deepwide.planning.style import Style as Style
 
 _HOME = {
+    "RULE_OF_COST": "auditing",
     "Audit": "auditing",
     "Budget": "budget",
     "BudgetKind": "budget",

@@ -19,13 +19,19 @@ from deepwide.quantities import plural
 from deepwide.shape import Params, Shape
 
 Outcome = Literal["too deep", "within", "too shallow"]
-Cost = Literal["measurable", "not measurable", "negative", "no data"]
+Cost = Literal["measurable", "not measurable", "not determined", "negative", "no data"]
 WITHIN = 0.10  # for a law that publishes no errors
+SMALL = 1.0  # percent of loss: an interval that includes 0 and reaches further does not say that there is no cost
 RULE = "too deep (shallow) if the whole 95% interval of depth / law's depth is above (below) 1, else within"
 RULE_WITHOUT_ERRORS = f"the law has no errors: within means {WITHIN:.0%} of its depth"
+RULE_OF_COST = (
+    "a cost is measurable if its 95% interval excludes 0, and not determined if the interval includes 0 but reaches "
+    f"beyond {SMALL:g}% of loss"
+)
 COST_WORDS: dict[Cost, str] = {
     "measurable": "measurable cost",
     "not measurable": "no measurable cost",
+    "not determined": "cost not determined",
     "negative": "the loss data disagree",
     "no data": "no loss data",
 }
@@ -56,11 +62,15 @@ class Audit(Answer):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def cost(self) -> Cost:
-        """Whether the loss data show that the depth costs anything: the interval excludes zero or not."""
+        """Whether the loss data show that the depth costs anything; see `RULE_OF_COST`."""
         interval = self.loss_percent
         if interval is None or interval.low is None or interval.high is None:
             return "no data"
-        return "measurable" if interval.low > 0 else "negative" if interval.high < 0 else "not measurable"
+        if interval.low > 0:
+            return "measurable"
+        if interval.high < 0:
+            return "negative"
+        return "not determined" if max(-interval.low, interval.high) > SMALL else "not measurable"
 
     @property
     def words(self) -> str:
@@ -88,7 +98,7 @@ class Audit(Answer):
             return f"{ratio}; expect {estimate}."
         if self.cost == "negative":
             return f"{ratio}, but the loss data disagree: {estimate}."
-        return f"{ratio}; no measurable cost: {estimate}."
+        return f"{ratio}; {COST_WORDS[self.cost]}: {estimate}."
 
     def rows(self) -> list[dict[str, Any]]:
         """The audit in one row."""

@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepwide.arrays import Floats
-from deepwide.errors import DeepwideError, at_least_one
+from deepwide.errors import DeepwideError, at_least_one, quoted
 from deepwide.laws import DepthCurve, DepthLaw
 from deepwide.planning.budget import MOST, Budget
-from deepwide.planning.rounding import Rounded, round_shapes
+from deepwide.planning.rounding import FAR, Rounded, round_shapes
 from deepwide.planning.style import Style
 
 TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
+DEEPEST = 100_000  # layers that may be asked for
 DEPTHS = (1e-3, 1e6)  # beyond the sizes it was checked at, a law's depth is cut off here
 
 
@@ -30,9 +31,11 @@ def find_optimum(
     """The depth and width that meet the budget on the law, or at the fixed depth or width."""
     budget.check_range(style, amounts)
     if depth is not None:
-        if not 1 <= depth <= 100_000 or depth % style.pipeline_stages:
-            stages = style.pipeline_stages
-            raise DeepwideError(f"depth {depth} must be a multiple of the {stages} pipeline stages, from 1 to 100000.")
+        at_least_one(depth=depth)
+        if depth > DEEPEST:
+            raise DeepwideError(f"depth must be at most {DEEPEST:,}, not {quoted(depth)}.")
+        if depth % style.pipeline_stages:
+            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
         L = np.full_like(amounts, depth)
         return _at(style, L, style.width_for(L, amounts, budget.measure))
     if width is not None:
@@ -46,6 +49,13 @@ def find_optimum(
     predicted = _depths(law, N)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
     d = width_of_blocks(style, curve.value, N)
+    stages = style.pipeline_stages
+    shallowest = float(curve.value.min())
+    if stages > FAR * shallowest:
+        raise DeepwideError(
+            f"{stages:,} pipeline stages need at least {stages:,} layers, more than {FAR:g} times the "
+            f"{shallowest:.1f} of the {law.name} law: use fewer stages."
+        )
     below = predicted.value < 1
     if np.any(below):
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)

@@ -101,9 +101,11 @@ def law_notes(law: DepthLaw, block_params: float) -> list[Note]:
     """What its fit warned about, and whether the law is asked beyond its data."""
     notes = [Note.of("law-caution", f"the {law.name} law: {caution}", law=law.name) for caution in law.cautions]
     if law.is_extrapolated(block_params):
-        low, high = law.fitted_block_params or (None, None)
-        text = f"the {law.name} law is extrapolated: {law.fitted_words}"
-        notes.append(Note.of("law-extrapolated", text, law=law.name, smallest=low, largest=high))
+        low, high = law.fitted_block_params or (block_params, block_params)
+        factor = block_params / high if block_params > high else low / block_params
+        shown = f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
+        text = f"the {law.name} law is extrapolated by a factor {shown}: {law.fitted_words} block parameters"
+        notes.append(Note.of("law-extrapolated", text, law=law.name, smallest=low, largest=high, factor=factor))
     return notes
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import ConfigDict, StrictBool, StrictInt, StrictStr
 
 from deepwide.errors import DeepwideError, quoted
-from deepwide.separation.dimensions import DEEPEST_LISTED, check_shape, degree
+from deepwide.separation.dimensions import DEEPEST_LISTED, check_shape, check_whole, degree
 
 WIDEST = 1 << 14
 MOST_POSITIONS = 4 * WIDEST
@@ -35,6 +35,7 @@ class Case:
     seed: StrictInt = 0
 
     def __post_init__(self) -> None:
+        check_whole(depth=self.depth, width=self.width, heads=self.heads, at=self.at, seed=self.seed)
         # The limits come first: a case may come from a stranger's file.
         if self.depth > DEEPEST_LISTED:
             blocks = f"it has {degree(self.depth)} blocks" if self.depth < 20 else "it has too many blocks"
@@ -46,6 +47,8 @@ class Case:
         if not self.weights or len(self.weights) > 4096 or "\0" in self.weights:
             raise DeepwideError(f"Weights {quoted(self.weights)} must be random, identity or the path of a file.")
         check_shape(self.depth, self.width, self.heads)
+        if not isinstance(self.sides, str):
+            raise DeepwideError(f"The partition must be text such as AABB, not {quoted(self.sides)}.")
         if len(self.sides) > MOST_POSITIONS:
             raise DeepwideError(
                 f"The partition has {len(self.sides)} positions; at most {MOST_POSITIONS} are possible."
@@ -66,6 +69,7 @@ class Case:
     @staticmethod
     def with_positions(a: int, b: int) -> str:
         """The sides for so many positions with the output and so many without, the output's last."""
+        check_whole(**{"number of positions on side A": a, "number of positions on side B": b})
         if a < 1 or b < 1:
             raise DeepwideError(f"Each side needs at least one position, not {quoted(a)} and {quoted(b)}.")
         if a + b > MOST_POSITIONS:

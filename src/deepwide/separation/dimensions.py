@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from math import comb, prod
+from numbers import Integral
 
 from deepwide.errors import DeepwideError, quoted
 
@@ -222,8 +223,16 @@ class DimensionCount:
         return sum(self.blocks)
 
 
+def check_whole(**numbers: object) -> None:
+    """Refuse what is no integer: arguments come from Python, where nothing has read them yet."""
+    for name, value in numbers.items():
+        if not isinstance(value, Integral):
+            raise DeepwideError(f"The {name} must be a whole number, not {quoted(value)}.")
+
+
 def check_shape(depth: int, width: int, heads: int = 1) -> None:
     """Refuse what is not the shape of a network, in one sentence."""
+    check_whole(depth=depth, width=width, heads=heads)
     for name, value in (("depth", depth), ("width", width), ("heads", heads)):
         if value < 1:
             raise DeepwideError(f"The {name} must be at least 1, not {quoted(value)}.")

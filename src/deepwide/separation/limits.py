@@ -7,7 +7,7 @@ from flint import arb
 
 from deepwide.answers import Answer, Note
 from deepwide.separation.case import Case
-from deepwide.separation.dimensions import dimension_count, multiset, relations
+from deepwide.separation.dimensions import check_whole, dimension_count, multiset, relations
 from deepwide.separation.logs import log3, log3_dimension_count, show_log3
 from deepwide.separation.theorems import (
     Match,
@@ -121,6 +121,7 @@ def bounds(depth: int, width: int, heads: int = 1, *, match: int | None = None) 
     >>> answer.theorem, round(answer.lower.log3, 2), round(answer.upper.log3, 1)
     (1, 133.61, 2291.4)
     """
+    check_whole(depth=depth, width=width, heads=heads, **({} if match is None else {"match": match}))
     sides = published(depth, width, heads)
     where = regime(depth, width)
     matches = corollary_1(depth, width, heads, match) if match is not None else []

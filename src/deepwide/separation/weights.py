@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.extras import install
 from deepwide.separation.blas import Matrix
 from deepwide.separation.dimensions import check_shape
 from deepwide.separation.field import balanced
@@ -100,7 +101,7 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
 
             return dict(load_file(path))
     except ImportError:
-        raise DeepwideError("For .safetensors you need safetensors: pip install 'deepwide[train]'.") from None
+        raise DeepwideError(f"For .safetensors you need safetensors: {install('train')}.") from None
     except DeepwideError:
         raise
     except Exception as error:

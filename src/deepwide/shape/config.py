@@ -33,6 +33,19 @@ NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
     "recurrent layers": ("lru_width", "attention_hidden_size", "rescale_every"),
     "convolution layers": ("conv_L_cache", "conv_dim"),
 }
+# Known by name: a config of theirs may look like a transformer's in every key.
+NO_TRANSFORMERS: dict[str, str] = {
+    name: what
+    for what, names in {
+        "state-space layers": (
+            "mamba mamba2 falcon_mamba falcon_h1 bamba jamba zamba zamba2 plamo2 hymba nemotron_h stripedhyena"
+        ),
+        "recurrent layers": "rwkv rwkv5 rwkv6 rwkv7 recurrent_gemma xlstm",
+        "linear-attention layers": "retnet gla delta_net gated_deltanet hgrn hgrn2 qwen3_next kimi_linear",
+        "convolution layers": "lfm2",
+    }.items()
+    for name in names.split()
+}
 LAYER_KINDS = ("layer_types", "block_types", "layers_block_type", "_block_types", "hybrid_layer_ids")
 ATTENTION = ("attention", "full_attention", "sliding_attention", "chunked_attention")
 OPTIONAL_ALIASES: dict[str, tuple[str, ...]] = {
@@ -81,8 +94,10 @@ def _read(config: Mapping[str, Any], options: Fields) -> Reading:
     name = config.get("model_type")
     given = {field: value for field, value in options.items() if value is not None}
     if isinstance(name, str) and name in FAMILIES:
-        shape = FAMILIES[name].read(config)
+        shape = FAMILIES[name].read(config, given)
         return Reading(shape.but(**given) if given else shape, name, tuple(notes))
+    if isinstance(name, str) and (what := NO_TRANSFORMERS.get(name.lower())):
+        raise DeepwideError(_not_llama_like(f"has {what} (model_type {name})"))
     shape = _read_unknown(config, given)
     unknown = f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)"
     text = f"{unknown}: counted as a Llama-like decoder, which may be far off"

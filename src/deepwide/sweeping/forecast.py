@@ -16,8 +16,6 @@ from pathlib import Path
 from deepwide.run import UnreadableRun, read_lease
 from deepwide.sweeping.grid import Cell
 
-SHARE = 0.5  # of the speed of a matrix product, that training reaches
-STEP_SECONDS, LAYER_SECONDS = 1e-3, 1.5e-3  # what small models cost on top, measured on one core of a small machine
 ROWS = 512
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 # In a process of its own: how many threads a library uses for a product is fixed when it is loaded.
@@ -40,10 +38,12 @@ def expected_seconds(cells: Sequence[Cell], runs: Path, threads: int = 1) -> lis
     """Seconds per cell on this machine, with so many threads."""
     if not cells:
         return []
+    from deepwide.training import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS
+
     speed = _speeds(sorted({_measured_width(cell) for cell in cells}))
     guesses = []
     for cell in cells:
-        products = cell.cost.train_flops / (SHARE * threads * speed[_measured_width(cell)])
+        products = cell.cost.train_flops / (SHARE_OF_PEAK * threads * speed[_measured_width(cell)])
         guesses.append(products + cell.cost.steps * (STEP_SECONDS + LAYER_SECONDS * cell.cost.depth))
     ratios = []
     for cell, seconds in zip(cells, guesses, strict=True):

@@ -59,7 +59,7 @@ def cells_of(spec: Spec) -> list[Cell]:
     try:
         return _cells(spec)
     except DeepwideError as error:
-        raise DeepwideError(one_line(f"{spec.source}: {error}" if spec.source else str(error))) from None
+        raise DeepwideError(one_line(f"{spec.source}: {error}" if spec.source else str(error)), error.code) from None
 
 
 def _cells(spec: Spec) -> list[Cell]:
@@ -67,6 +67,7 @@ def _cells(spec: Spec) -> list[Cell]:
     fixed = _with({}, {trainer.keys.get(key, key): value for key, value in spec.run.items()})
     axes = {trainer.keys.get(key, key): (key, values) for key, values in spec.grid.items()}
     _refuse_conflicts(spec, fixed, trainer, axes)
+    _refuse_gaps(spec, fixed, trainer, axes)
     number = math.prod(len(values) for _, values in axes.values()) * len(spec.seeds)
     number *= len(spec.iso.params) * len(spec.iso.depths) if spec.iso else 1
     if number > MOST_CELLS:
@@ -177,9 +178,14 @@ def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, ax
             raise DeepwideError(
                 f"run.{key} is set by {'seeds' if key == trainer.keys['seed'] else 'iso'}: leave it out."
             )
+
+
+def _refuse_gaps(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, axes: Mapping[str, Any]) -> None:
+    """A run needs its required settings; if one is only misspelt, name the misspelling."""
     for name in trainer.required:
         key = trainer.keys[name]
-        if not (key in iso or key in axes or _has(fixed, key)):
+        if not (spec.iso or key in axes or _has(fixed, key)):
+            trainer.check_names(_with(fixed, {axis: values[0] for axis, (_, values) in axes.items()}))
             raise DeepwideError(f"the sweep gives no {name}: write grid.{name} = […], an [iso] part, or run.{key}.")
 
 

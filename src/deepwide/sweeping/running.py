@@ -165,7 +165,7 @@ def _notes(outcome: Outcome, home: Path, unfinished: int) -> list[Note]:
 
 def _check_device(device: str) -> None:
     """Refuse a device that is not here: every cell would fail on it. Asked in another process, which frees a GPU."""
-    code = "import sys; from deepwide.training.hardware import find_device; find_device(sys.argv[1])"
+    code = "import sys; from deepwide.training import find_device; find_device(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, check=False)
     if done.returncode:
         raise DeepwideError(f"there is no device '{device[:40]}' here: use cpu, or auto.")

@@ -18,7 +18,7 @@ from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
     from deepwide.training.coordinate_check import ScalingCheck, check_scaling
-    from deepwide.training.estimate import RunEstimate, estimate_run
+    from deepwide.training.estimate import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS, RunEstimate, estimate_run
     from deepwide.training.hardware import find_device, keep_memory
     from deepwide.training.loop import continue_run
     from deepwide.training.optimiser import Optimiser
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from deepwide.training.tuning import Tuned, tune
 
 _HOME = {
+    "LAYER_SECONDS": "estimate",
     "Optimiser": "optimiser",
     "RunEstimate": "estimate",
+    "SHARE_OF_PEAK": "estimate",
+    "STEP_SECONDS": "estimate",
     "ScalingCheck": "coordinate_check",
     "TrainedRun": "trained",
     "Tuned": "tuning",
@@ -41,9 +44,12 @@ _HOME = {
 }
 __all__ = [
     "CONTEXT",
+    "LAYER_SECONDS",
     "MOST_TOKENS",
     "NUMERICS",
+    "SHARE_OF_PEAK",
     "SHORT_NAMES",
+    "STEP_SECONDS",
     "Optimiser",
     "OptimiserConfig",
     "RunConfig",

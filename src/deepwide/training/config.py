@@ -167,15 +167,20 @@ class RunConfig(Part):
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
         fields = spell_out(fields)
-        data = fields.get("data")
-        for name in data if isinstance(data, Mapping) else ():
-            if name in WRONG_GUESSES:
-                raise DeepwideError(f"there is no setting 'data.{name}': did you mean '{WRONG_GUESSES[name]}'?")
-        check_names(cls, {name: value for name, value in fields.items() if name != "task"})
+        cls.check_names(fields)
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
             raise DeepwideError(explain(error, cls)) from None
+
+    @classmethod
+    def check_names(cls, fields: Mapping[str, Any]) -> None:
+        """Refuse settings that a run does not have, and suggest the nearest; a task knows its own parameters."""
+        data = fields.get("data")
+        for name in data if isinstance(data, Mapping) else ():
+            if name in WRONG_GUESSES:
+                raise DeepwideError(f"there is no setting 'data.{name}': did you mean '{WRONG_GUESSES[name]}'?")
+        check_names(cls, {name: value for name, value in fields.items() if name != "task"}, SHORT_NAMES)
 
     @property
     def architecture(self) -> Architecture:

@@ -11,8 +11,8 @@ from deepwide.training.config import RunConfig, resolve, task_of
 from deepwide.training.counts import run_counts
 from deepwide.training.identity import stored_config
 
-# A step reaches about half of the speed of a large matrix product; small networks cost this much on top. The same as a
-# sweep assumes before its first runs have ended: measured on one core of a small machine.
+# A step reaches about half of the speed of a large matrix product; small networks cost this much on top. Measured on
+# one core of a small machine; a sweep assumes the same until its first runs have finished.
 SHARE_OF_PEAK = 0.5
 STEP_SECONDS, LAYER_SECONDS = 1e-3, 1.5e-3
 

@@ -64,8 +64,8 @@ class Family:
     reads: Callable[[Config, Fields], Fields] | None = None
     writes: Callable[[Shape], Fields] | None = None
 
-    def read(self, config: Config) -> Shape:
-        """The shape a config of this family describes."""
+    def read(self, config: Config, given: Config | None = None) -> Shape:
+        """The shape a config of this family describes; `given` are Shape fields that fill what it lacks."""
         # An absent key means the default; an explicit null means none, as in transformers.
         known = {key: value for key, value in (self.defaults | dict(config)).items() if value is not None}
         fields: Fields = dict(self.fixed)
@@ -75,6 +75,9 @@ class Family:
             value = next((config[k] for k in (key, *aliases) if config.get(k) is not None), known.get(key))
             if value is not None and name not in self.fused:
                 fields[name] = value
+        for name, value in (given or {}).items():
+            if name in self.keys and name not in self.fused:
+                fields.setdefault(name, value)
         required = REQUIRED if self.ff_may_be_absent else (*REQUIRED, "ff_width")
         missing = [f"{name} ({self.keys[name]})" for name in required if name not in fields]
         missing += [key for key in self.needs if key not in known]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError
+from deepwide.extras import install
 from deepwide.sweeping.executors.protocol import (
     STOP_SECONDS,
     WORKER_LOG,
@@ -32,7 +33,7 @@ class RayExecutor:
         try:
             ray: Any = importlib.import_module("ray")
         except ImportError:
-            raise DeepwideError("running on ray needs Ray: pip install 'deepwide[ray]'.") from None
+            raise DeepwideError(f"running on ray needs Ray: {install('ray')}.") from None
         self.resources, self.ray, self._processes = resources, ray, processes
         try:
             if not ray.is_initialized():

@@ -43,6 +43,10 @@ class Trainer(Protocol):
     keys: Mapping[str, str]  # depth, width, seed, lr, tokens: where they are in its config
     required: tuple[str, ...]  # those of the keys without which there is no run
 
+    def check_names(self, config: Mapping[str, Any]) -> None:
+        """Refuse settings that there are not, in a config that may lack others."""
+        ...
+
     def resolve(self, config: Mapping[str, Any]) -> Resolved:
         """Fill in everything the config leaves out, or raise a `DeepwideError`."""
         ...

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from deepwide.errors import DeepwideError
 from deepwide.run import RunFolder, RunWriter, toy
-from deepwide.settings import explain
+from deepwide.settings import check_names, explain
 from deepwide.sweeping.trainers.protocol import Cost, Resolved, TrainOptions
 
 
@@ -16,6 +16,10 @@ class ToyTrainer:
 
     keys: Mapping[str, str] = {"depth": "depth", "width": "width", "seed": "seed", "lr": "lr", "tokens": "steps"}
     required: tuple[str, ...] = ()
+
+    def check_names(self, config: Mapping[str, Any]) -> None:
+        """Refuse settings that a toy does not have."""
+        check_names(toy.ToyConfig, config)
 
     def resolve(self, config: Mapping[str, Any]) -> Resolved:
         """The complete config as JSON, and what it costs."""

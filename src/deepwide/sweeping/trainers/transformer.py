@@ -18,11 +18,17 @@ class TransformerTrainer:
     def __init__(self) -> None:
         self._fingerprints: dict[str, str] = {}
 
+    def check_names(self, config: Mapping[str, Any]) -> None:
+        """Refuse settings that a run does not have."""
+        from deepwide.training import RunConfig
+
+        RunConfig.check_names(_without_trainer(config))
+
     def resolve(self, config: Mapping[str, Any]) -> Resolved:
         """The complete config as a run folder stores it, and what it costs."""
         from deepwide.training import resolve, run_counts, stored_config
 
-        run = resolve({key: value for key, value in config.items() if key != "trainer"})
+        run = resolve(_without_trainer(config))
         return Resolved(stored_config(run), Cost(*run_counts(run)))
 
     def identity(self, config: Mapping[str, Any]) -> dict[str, str]:
@@ -56,3 +62,7 @@ class TransformerTrainer:
         from deepwide.training import continue_run
 
         continue_run(folder, writer, **options)
+
+
+def _without_trainer(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key != "trainer"}
