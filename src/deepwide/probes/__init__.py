@@ -1,7 +1,8 @@
 """Measurements on networks, each a small function held against an independent reference. Loaded when first used."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from deepwide.doors import offered
 
 if TYPE_CHECKING:
     from deepwide.probes.collapse import AttentionLayer as AttentionLayer
@@ -23,6 +24,4 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"deepwide.probes.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'deepwide.probes' has no attribute {name!r}")
+    return offered(__name__, _HOME, name)

@@ -8,6 +8,7 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.studies.study import Study
@@ -18,10 +19,8 @@ GROUP = "deepwide.studies"
 @cache
 def studies() -> dict[str, Study]:
     """Every study by name."""
-    import deepwide.studies as room
-
     by_name: dict[str, Study] = {}
-    for module in pkgutil.iter_modules(room.__path__):
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         for study in _studies_in(import_module(f"deepwide.studies.{module.name}")):
             by_name[study.name] = study
     for entry in entry_points(group=GROUP):
