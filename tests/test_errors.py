@@ -82,7 +82,7 @@ def test_an_error_keeps_the_names_that_would_help_through_pickling() -> None:
 def test_a_count_is_a_whole_number_of_at_least_one(count: Any) -> None:
     with pytest.raises(DeepwideError, match=r"^batch must be (a whole number|at least 1), not .*\.$"):
         at_least_one(batch=count)
-    at_least_one(batch=None, sequence=np.int64(3))
+    at_least_one(batch=None, sequence=np.int64(3))  # type: ignore[arg-type]
 
 
 def test_where_no_name_is_near_the_caller_may_say_something_else() -> None:

@@ -8,13 +8,11 @@ from numbers import Integral
 class DeepwideError(ValueError):
     """Bad input: one sentence that says what is wrong, what is allowed and what to do next.
 
-    `code` names the remedy where the command line has an option for it; `remedies` the fields that would help, for the
-    command line to say how it calls them.
+    `remedies` names what would help (an argument, a setting), for the command line to say how it calls it.
     """
 
-    def __init__(self, sentence: str = "", code: str = "", *, remedies: Iterable[str] = ()) -> None:
+    def __init__(self, sentence: str = "", *, remedies: Iterable[str] = ()) -> None:
         super().__init__(sentence)
-        self.code = code
         self.remedies = tuple(remedies)
 
 

@@ -163,7 +163,7 @@ def test_a_refused_law_points_to_the_ridge_that_gives_one(tmp_path: Path) -> Non
     table, law = str(Path(__file__).parents[2] / "results/fit/depth-width-long.csv"), tmp_path / "law.json"
     done = call("fit", table, "--law", str(law), "--bootstrap", "0")
     assert done.returncode == 2
-    assert done.stderr.endswith("; a ridge with base power may give one (here: --kind ridge --base power).\n")
+    assert done.stderr.endswith("; a ridge with base power may give one. Add --kind ridge --base power.\n")
     assert (
         call("fit", table, "--kind", "ridge", "--base", "power", "--law", str(law), "--bootstrap", "0").returncode == 0
     )
@@ -173,7 +173,7 @@ def test_a_refused_law_points_to_the_ridge_that_gives_one(tmp_path: Path) -> Non
 def test_a_table_without_a_loss_points_to_the_option(tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text("depth,width,badness\n1,8,3\n2,8,2\n")
     assert call("fit", str(tmp_path / "wrong.csv")).stderr.endswith(
-        "its columns are depth, width, badness: map one of them to loss (here: --column loss=NAME).\n"
+        "its columns are depth, width, badness: map one of them to loss. Add --column loss=NAME.\n"
     )
 
 

@@ -236,7 +236,7 @@ def test_the_network_can_be_allowed_where_data_are_read(tmp_path: Path, monkeypa
     for verb in (["train", *TINY], ["check-scaling"]):
         monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
         refused = call(*verb, "--data", "tinyshakespeare").stderr
-        assert refused.endswith("allow the network with DEEPWIDE_NETWORK=1 (here: --network).\n")
+        assert refused.endswith("allow the network with DEEPWIDE_NETWORK=1. Add --network.\n")
         assert "could not be fetched" in call(*verb, "--data", "tinyshakespeare", "--network").stderr
 
 

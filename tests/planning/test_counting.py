@@ -72,5 +72,5 @@ def test_what_cannot_be_counted_gets_a_sentence(fields: dict[str, Any], complain
 def test_a_batch_or_a_sequence_that_is_no_number_gets_a_sentence() -> None:
     for words, fields in (("batch must be a whole number, not 'a'.", {"batch": "a"}), ("sequence", {"sequence": 1.5})):
         with pytest.raises(DeepwideError, match=words):
-            count("gpt2", **fields)  # type: ignore[arg-type]
+            count("gpt2", **fields)
     assert count("gpt2", sequence="8Ki").flops.sequence == 8192

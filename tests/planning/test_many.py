@@ -168,8 +168,10 @@ def test_a_table_has_a_row_per_budget_and_dumps_to_json() -> None:
 
 
 def test_written_budgets_are_read_and_a_bad_one_is_named() -> None:
-    assert plan_many(["85M", 1.3e9]).depth.tolist() == plan_many([85e6, 1.3e9]).depth.tolist()
+    mixed: Any = ["85M", 1.3e9]
+    bad: Any
+    assert plan_many(mixed).depth.tolist() == plan_many([85e6, 1.3e9]).depth.tolist()
     assert plan_many(["24GB"], kind="memory").depth.tolist() == plan_many([24e9], kind="memory").depth.tolist()
     for bad, words in ((["1B", "x"], "'x' is not a budget"), ([1e9, None], "'None' is none"), ([1e9, [2]], "a list")):
         with pytest.raises(DeepwideError, match=words):
-            plan_many(bad)  # type: ignore[arg-type]
+            plan_many(bad)

@@ -533,9 +533,11 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
 def test_given_fields_fill_what_a_known_family_s_config_lacks() -> None:
     """The page promised it, and only unknown families did it."""
     whole = read_config(LLAMA)
+    sizes: dict[str, Any]
     for field, key in (("depth", "num_hidden_layers"), ("width", "hidden_size"), ("ff_width", "intermediate_size")):
         lacking = {name: value for name, value in LLAMA.items() if name != key}
-        assert read_config(lacking, **{field: LLAMA[key]}) == whole
+        sizes = {field: LLAMA[key]}
+        assert read_config(lacking, **sizes) == whole
         with pytest.raises(DeepwideError, match=f"lacks {field} .{key}."):
             read_config(lacking)
     lacking = {"model_type": "mistral", **{name: LLAMA[name] for name in LLAMA if name.endswith("s")}}

@@ -271,4 +271,4 @@ def mixtures(draw: st.DrawFn, family: str) -> Shape:
 def test_only_a_shape_is_counted() -> None:
     for counted in (flops, training_memory, inference_memory):
         with pytest.raises(DeepwideError, match="counted of a Shape, not of 'gpt2'"):
-            counted("gpt2")
+            counted("gpt2")  # type: ignore[arg-type]

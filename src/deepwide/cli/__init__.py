@@ -3,15 +3,8 @@
 import errno
 import os
 import sys
-from typing import Any
 
 from deepwide.errors import DeepwideError
-
-REMEDIES = {  # the option that does what an error's sentence asks for, by the error's code
-    "loss_column": "--column loss=NAME",
-    "network": "--network",
-    "ridge": "--kind ridge --base power",
-}
 
 
 def main() -> None:
@@ -20,7 +13,9 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except DeepwideError as error:
-        code = _fail(_with_option(error))
+        from deepwide.cli.app import with_remedies
+
+        code = _fail(with_remedies(error))
     except ModuleNotFoundError as error:
         from deepwide.extras import MissingExtraError, explain
 
@@ -78,23 +73,6 @@ def _fail(sentence: str) -> int:
 
     print(f"deepwide: {visible(' '.join(sentence.split()))}", file=sys.stderr)
     return 2
-
-
-def _with_option(error: DeepwideError) -> str:
-    """The sentence, and the option that remedies it if the command has one."""
-    from typer.main import get_command
-
-    from deepwide.cli.app import app, with_remedies
-
-    sentence, option = str(error), REMEDIES.get(error.code)
-    if not option:
-        return with_remedies(error)
-    command: Any = get_command(app)
-    for word in sys.argv[1:3]:
-        command = getattr(command, "commands", {}).get(word, command)
-    if not any(option.split()[0] in parameter.opts for parameter in command.params):
-        return sentence
-    return f"{sentence.removesuffix('.')} (here: {option})."
 
 
 def _say_what_is_left(words: list[str]) -> None:

@@ -45,14 +45,22 @@ def visible(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+REMEDIES = {"loss_column": "--column loss=NAME", "ridge": "--kind ridge --base power"}
+
+
 def with_remedies(error: DeepwideError) -> str:
     """An error's sentence, and how the command line calls what would help."""
     if not error.remedies:
         return str(error)
     if error.remedies == ("catalogue",):
         return f"{error} See: deepwide models."
-    options = " and ".join(f"--{name.replace('_', '-')}" for name in error.remedies)
-    return f"{error} Add {options}."
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:3]:
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {option for parameter in command.params for option in parameter.opts}
+    options = [REMEDIES.get(name, f"--{name.replace('_', '-')}") for name in error.remedies]
+    usable = " and ".join(option for option in options if option.split()[0] in known)
+    return f"{error} Add {usable}." if usable else str(error)
 
 
 def write_what_can_be_encoded() -> None:

@@ -102,7 +102,7 @@ def find_set(name: str) -> list[Path]:
         raise DeepwideError(
             f"'{name}' is not on this machine: set DEEPWIDE_DATA to a folder that holds {name}/, or allow the network "
             f"with {NETWORK}=1.",
-            "network",
+            remedies=("network",),
         )
     return [
         _fetch(address, checksum, path)

@@ -196,7 +196,8 @@ def _from_tar(path: Path) -> Iterator[bytes]:
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:
     name = config.source.removeprefix("hf:")
     if not network_allowed():
-        raise DeepwideError(f"'{config.source}' is not on this machine: allow the network with {NETWORK}=1.", "network")
+        sentence = f"'{config.source}' is not on this machine: allow the network with {NETWORK}=1."
+        raise DeepwideError(sentence, remedies=("network",))
     try:
         import datasets  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

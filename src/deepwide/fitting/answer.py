@@ -229,7 +229,7 @@ class Fit(Answer):
             why = self.headline()[-1].removeprefix("No law: ").removesuffix(".")
             sentence = f"these runs give no law to save in {path}: {why}"
             if self._ridge_may_give_a_law():
-                raise DeepwideError(f"{sentence}; a ridge with base power may give one.", "ridge")
+                raise DeepwideError(f"{sentence}; a ridge with base power may give one.", remedies=("ridge",))
             raise DeepwideError(f"{sentence}.")
         return save_law(law, path)
 

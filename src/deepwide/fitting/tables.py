@@ -110,7 +110,7 @@ def map_columns(rows: list[Row], columns: Mapping[str, str], source: str) -> tup
         raise DeepwideError(
             f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); its columns are "
             f"{', '.join(_short(theirs)[:12])}: map one of them to loss.",
-            "loss_column",
+            remedies=("loss_column",),
         )
     return [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)], notes
 

@@ -59,7 +59,8 @@ def cells_of(spec: Spec) -> list[Cell]:
     try:
         return _cells(spec)
     except DeepwideError as error:
-        raise DeepwideError(one_line(f"{spec.source}: {error}" if spec.source else str(error)), error.code) from None
+        sentence = one_line(f"{spec.source}: {error}" if spec.source else str(error))
+        raise DeepwideError(sentence, remedies=error.remedies) from None
 
 
 def _cells(spec: Spec) -> list[Cell]:
