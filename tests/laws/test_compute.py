@@ -88,3 +88,12 @@ def test_a_file_that_is_no_compute_law_gets_one_sentence(tmp_path: Path, text: s
     assert "\n" not in str(caught.value)
     with pytest.raises(DeepwideError, match="There is no file"):
         compute_law(tmp_path / "other.json")
+
+
+def test_a_law_whose_sizes_no_float_can_hold_has_no_optimum() -> None:
+    """Found by fuzzing a fit: the scale underflowed, and dividing by it failed."""
+    tiny = ComputeLaw("", E=1.0, A=1e-300, B=1e300, alpha=0.1, beta=0.1)
+    assert not tiny.has_optimum
+    assert not ComputeLaw("", E=1.0, A=1e300, B=1e-300, alpha=0.1, beta=0.1).has_optimum
+    assert not ComputeLaw("", E=1.0, A=1.0, B=1.0, alpha=0.0, beta=0.1).has_optimum
+    assert COMPUTE_LAWS["epoch"].has_optimum

@@ -147,7 +147,7 @@ def test_ten_thousand_at_once_are_twenty_times_as_fast_as_one_by_one() -> None:
 def test_what_many_cannot_do_gets_a_sentence() -> None:
     for budgets, more, complaint in (
         ([], {}, "give at least one budget"),
-        (["x"], {}, "budgets must be numbers"),
+        (["x"], {}, "'x' is not a budget"),
         ([1e9, float("nan")], {}, "the budget must be between"),
         ([1e9, -1], {}, "the budget must be between"),
         ([1e21], {"kind": "flops"}, "use plan"),

@@ -107,8 +107,10 @@ class SurfaceFit(Fit):
             raise DeepwideError(f"training FLOPs must be a number above 0, not {train_flops:g}.")
         laws = [self.compute_law(), *(ComputeLaw("", *row) for row in self.resamples)]
         if not self.has_optimum:
-            raise DeepwideError("this surface has no optimum: one of its exponents is 0, see its warnings.")
-        N, D = np.array([law.optimum(train_flops) for law in laws if min(law[2:]) > 0]).T
+            raise DeepwideError(
+                "this surface has no optimum: one of its exponents is 0 or its sizes are beyond all numbers, see its warnings."
+            )
+        N, D = np.array([law.optimum(train_flops) for law in laws if law.has_optimum]).T
         low, high = self.flops_range
         notes = []
         if not low <= train_flops <= high:
@@ -121,7 +123,7 @@ class SurfaceFit(Fit):
     @property
     def has_optimum(self) -> bool:
         """Whether the surface has a compute-optimal size."""
-        return self.terms == "tokens" and min(self.values[1:]) > 0
+        return self.terms == "tokens" and self.compute_law().has_optimum
 
     @property
     def has_architecture(self) -> bool:

@@ -37,9 +37,17 @@ class ComputeLaw(NamedTuple):
         return float(6 * (params / self._scale) ** ((a + b) / b))
 
     @property
+    def has_optimum(self) -> bool:
+        """Whether there is a least loss, at a size that a float can hold."""
+        return min(self[2:]) > 0 and 0 < self._scale < math.inf
+
+    @property
     def _scale(self) -> float:
-        a, b = self.alpha, self.beta
-        return float((a * self.A / (b * self.B)) ** (1 / (a + b)))
+        a, b = float(self.alpha), float(self.beta)
+        try:
+            return float((a * float(self.A) / (b * float(self.B))) ** (1 / (a + b)))
+        except (OverflowError, ZeroDivisionError):
+            return math.inf
 
 
 COMPUTE_LAWS: Mapping[str, ComputeLaw] = {
