@@ -107,9 +107,7 @@ class SurfaceFit(Fit):
             raise DeepwideError(f"training FLOPs must be a number above 0, not {train_flops:g}.")
         laws = [self.compute_law(), *(ComputeLaw("", *row) for row in self.resamples)]
         if not self.has_optimum:
-            raise DeepwideError(
-                "this surface has no optimum: one of its exponents is 0 or its sizes are beyond all numbers, see its warnings."
-            )
+            raise DeepwideError("this surface has no optimum: one of its exponents is 0, see its warnings.")
         N, D = np.array([law.optimum(train_flops) for law in laws if law.has_optimum]).T
         low, high = self.flops_range
         notes = []
