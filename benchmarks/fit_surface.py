@@ -1,8 +1,8 @@
-"""Surface fits on data nobody here made: Chinchilla's points, Gemstones' runs, speed against multi-start, coverage.
+"""Surface fits: their speed on Chinchilla's points against multi-start, and how often their intervals hold the truth.
+
+What they find on public data are the studies `chinchilla` and `gemstones`.
 
 python -m benchmarks.fit_surface --data ../shared/data --out results/fit/surface_speed.json
-python -m benchmarks.fit_surface --chinchilla --data ../shared/data --out results/fit/chinchilla.json
-python -m benchmarks.fit_surface --gemstones --data ../shared/data --out results/fit/gemstones_surface.json
 python -m benchmarks.fit_surface --calibrate --out results/fit/surface_calibration.json
 """
 
@@ -16,7 +16,6 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,33 +23,17 @@ import numpy as np
 import scipy
 from scipy.optimize import minimize
 
-from deepwide.answers import Interval
 from deepwide.fitting import Runs, read_runs
-from deepwide.fitting.huber import Problem, forward, objective, psi
-from deepwide.fitting.surface import NAMES, SIZES, SurfaceFit, fit_surface
-from deepwide.laws import COMPUTE_LAWS, ComputeLaw, find_law
+from deepwide.fitting.huber import Problem, forward, psi
+from deepwide.fitting.surface import NAMES, SIZES, fit_surface
 
 POINTS = "gemstones/data/epoch_chinchilla_svg_extracted_data.csv"
-EPOCH = {"E": (1.769, 1.871), "alpha": (0.317, 0.373), "beta": (0.331, 0.415)}
-VOCAB = 50304
-# McLeish et al. 2025, parameters_delta-4/…_hot_100b+.json in their repository, with its objective.
-PUBLISHED = (0.4282048563, 1.082043835, -0.2186969889, 6.0902355695, 10.4720427681)
-PUBLISHED_EXPONENTS = (0.2195783536, 0.4758917337, 0.3636454068, 0.4935127042)
-PUBLISHED_OBJECTIVE = 0.0002949708
-BILLIONS = (0.1, 0.5, 1, 2, 7, 70)
 
 
-def chinchilla_points(data: Path) -> tuple[Runs, Runs]:
-    """All 245 points, and the 240 that Epoch fitted: without the five of highest loss."""
+def chinchilla_points(data: Path) -> Runs:
+    """The 240 points that Epoch fitted: without the five of highest loss."""
     runs = read_runs(data / POINTS, {"total_params": "Model Size", "train_flops": "Training FLOP"})
-    return runs, runs.select(runs.loss < np.sort(runs.loss)[-5])
-
-
-def gemstones(data: Path, name: str, matrices: int = 0) -> Runs:
-    """Their runs; `matrices` of the two embeddings taken from the count of parameters."""
-    path = data / "gemstones" / "wandb_dfs" / f"wandb_df_for_fitting_{name}.jsonl"
-    runs = read_runs(path, {"total_params": "params_active_precise", "loss": "final_loss"})
-    return replace(runs, total_params=runs.total_params - matrices * VOCAB * runs.width)
+    return runs.select(runs.loss < np.sort(runs.loss)[-5])
 
 
 def problem_of(runs: Runs, terms: str, delta: float = 1e-3) -> tuple[Problem, Any]:
@@ -58,133 +41,6 @@ def problem_of(runs: Runs, terms: str, delta: float = 1e-3) -> tuple[Problem, An
     x = np.log(np.array([sizes[name] for name in SIZES[terms]]))
     centre = x.mean(axis=1, keepdims=True)
     return Problem(x - centre, np.log(runs.loss), np.asarray(runs.diverged), delta), centre[:, 0]
-
-
-def span(interval: Interval) -> list[float | None]:
-    return [interval.value, interval.low, interval.high]
-
-
-def _tokens_per_param(law: ComputeLaw, compute: float) -> float:
-    params, tokens = law.optimum(compute)
-    return tokens / params
-
-
-def about(fit: SurfaceFit) -> dict[str, Any]:
-    return {
-        "runs": fit.runs, "delta": fit.delta, "unit": fit.unit, "resamples": len(fit.resamples),
-        "values": dict(zip(fit.names, fit.values, strict=True)),
-        "bootstrap95": {n: [i.low, i.high] for n, i in fit.intervals("bootstrap").items()},
-        "sandwich95": {n: [i.low, i.high] for n, i in fit.intervals().items()},
-        "objective": fit.objective, "evaluations": fit.evaluations, "noise": fit.noise,
-        "warnings": [str(w) for w in fit.warnings], "notes": [str(n) for n in fit.notes],
-    }  # fmt: skip
-
-
-def chinchilla(data: Path) -> dict[str, Any]:
-    """Both refits, and what printed surfaces say about the same points."""
-    everything, kept = chinchilla_points(data)
-    fits = {"240": fit_surface(kept), "245": fit_surface(everything)}
-    # Hoffmann et al.'s unrounded values, from their TeX source as Besiroglu et al. 2024 quote them.
-    unrounded = ComputeLaw("", np.exp(0.5267228), np.exp(6.0073404), np.exp(6.0179186), 0.33917084, 0.2849083)
-    laws = {"refit": fits["240"].compute_law(), "refit, all 245": fits["245"].compute_law(), **COMPUTE_LAWS}
-    said = {}
-    for name, law in (laws | {"hoffmann, unrounded": unrounded}).items():
-        residual = np.log(kept.loss) - np.log(
-            law.E + law.A / kept.total_params**law.alpha + law.B / kept.tokens**law.beta
-        )
-        slope = np.clip(residual, -1e-3, 1e-3)
-        said[name] = {
-            "objective": float((slope * (residual - slope / 2)).sum()),
-            "mean_residual": float(residual.mean()), "median_residual": float(np.median(residual)),
-            "tokens_per_param": {f"{C:g}": _tokens_per_param(law, C) for C in (1e21, 5.76e23, 1e25)},
-        }  # fmt: skip
-    best = {f"{C:g}": span(fits["240"].optimum(C).tokens_per_param) for C in (1e21, 5.76e23, 1e25)}
-    return {
-        "excluded": "the 5 points of highest loss, as in Epoch's notebook: loss < sorted(loss)[-5]",
-        "epoch_intervals": EPOCH,
-        "inside_epoch_intervals": {
-            name: {key: low <= fit[key] <= high for key, (low, high) in EPOCH.items()} for name, fit in fits.items()
-        },
-        "fits": {name: about(fit) for name, fit in fits.items()},
-        "tokens_per_param_with_bootstrap95": best,
-        "on_the_240_points": said,
-        "notes": [
-            "A residual is ln loss - ln surface: Hoffmann et al.'s rounded values promise 1.7% too much on average.",
-            "With all 245 points beta and E leave Epoch's intervals: five points decide them.",
-        ],
-    }
-
-
-def depths_at_equal_total(fit: SurfaceFit, matrices: int) -> dict[str, Any]:
-    """Best depth at equal true total parameters, whatever the fit counts as parameters."""
-    L = np.exp(np.linspace(0, 7, 1401))
-    out = {}
-    for billions in BILLIONS:
-        P = billions * 1e9
-        d = (np.sqrt((2 * VOCAB) ** 2 + 60 * L * P) - 2 * VOCAB) / (30 * L)
-        found = []
-        for values in (fit.values, *fit.resamples):
-            one = fit.model_copy(update={"values": values})
-            loss = one.predict(params=P - matrices * VOCAB * d, tokens=20 * P, width=d, depth=L)
-            found.append(L[int(loss.argmin())])
-        low, high = np.percentile(found[1:], [2.5, 97.5]) if len(found) > 20 else (None, None)
-        out[f"{billions:g}B"] = [found[0], low, high]
-    return out
-
-
-def gemstones_surface(data: Path) -> dict[str, Any]:
-    """Which file and corner the printed surface comes from, how well it is determined, and the embedding trap."""
-    published = (*PUBLISHED, *PUBLISHED_EXPONENTS)
-    files: dict[str, Any] = {}
-    for name, delta in itertools.product(
-        ("hot_100b+", "hot", "hot_120b+_only", "cool_end", "lr_ablation_hot"), (1e-4, 1e-3)
-    ):
-        runs = gemstones(data, name)
-        fit = fit_surface(runs, terms="shape", delta=delta, bootstrap=0)
-        problem, centre = problem_of(runs, "shape", delta)
-        theta = np.array(published)
-        theta[1:5] -= theta[5:] * centre
-        files[f"{name}, delta {delta:g}"] = {
-            "runs": fit.runs,
-            "values": dict(zip(fit.names, fit.values, strict=True)),
-            "objective": fit.objective,
-            "objective_of_the_published_values": float(objective(problem, theta[None], np.ones((1, len(runs))))[0]),
-            "largest_difference_from_published": float(np.abs(np.array(fit.values) - published).max()),
-            "evaluations": fit.evaluations,
-        }
-    runs = gemstones(data, "hot_100b+")
-    by = {unit: fit_surface(runs, terms="shape", delta=1e-4, unit=unit, bootstrap=300) for unit in ("group", "shape")}
-    trap = {}
-    for matrices, words in enumerate(("total", "minus one embedding matrix", "minus both")):
-        fit = fit_surface(
-            gemstones(data, "hot_100b+", matrices), terms="shape", delta=1e-4, unit="shape", bootstrap=100
-        )
-        trap[words] = {
-            "values": dict(zip(fit.names, fit.values, strict=True)),
-            "objective": fit.objective,
-            "best_depth_at_equal_total": depths_at_equal_total(fit, matrices),
-            "bootstrap95": {n: [i.low, i.high] for n, i in fit.intervals("bootstrap").items()},
-        }
-    law = find_law("gemstones")
-    return {
-        "published": {"values": dict(zip(NAMES["shape"], published, strict=True)), "objective": PUBLISHED_OBJECTIVE},
-        "files": files,
-        "hot_100b+ by resampled unit": {unit: about(fit) for unit, fit in by.items()},
-        "best_depth": {
-            f"{b:g}B": {
-                "published": float(law.optimum(b * 1e9)[0][0]),  # type: ignore[attr-defined]
-                **{f"refit, by {unit}": span(fit.best_depth(b * 1e9)) for unit, fit in by.items()},
-            }
-            for b in BILLIONS
-        },
-        "embedding_trap": trap,
-        "notes": [
-            "The published values are hot_100b+ with both embeddings counted and delta 1e-4: their objective there is "
-            "the published one to all its digits. The refit's is lower: the published values are not the minimum.",
-            "The 770 rows are checkpoints of 22 runs. Resampled as if independent (by cell) the errors are far too "
-            "small; by shape they tell that 22 shapes hardly determine three terms of shape.",
-        ],
-    }
 
 
 def multi_start(problem: Problem, centre: Any, starts: int, method: str) -> dict[str, Any]:
@@ -233,7 +89,7 @@ def multi_start(problem: Problem, centre: Any, starts: int, method: str) -> dict
 
 def speed(data: Path, starts: int) -> dict[str, Any]:
     """The fit of Chinchilla's 240 points with 1,000 resamples, and multi-start beside it."""
-    _, runs = chinchilla_points(data)
+    runs = chinchilla_points(data)
     seconds = []
     for _ in range(3):
         began = time.perf_counter()
@@ -323,19 +179,12 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--starts", type=int, default=450, help="of the 4500 of the literature's grid")
     parser.add_argument("--surfaces", type=int, default=150, help="random surfaces to calibrate on")
     parser.add_argument("--resamples", type=int, default=300, help="of each random surface")
-    which = parser.add_mutually_exclusive_group()
-    for name in ("chinchilla", "gemstones", "calibrate"):
-        which.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--calibrate", action="store_true", help="measure coverage instead of speed")
     args = parser.parse_args(words)
     if not args.calibrate and args.data is None:
         parser.error("--data is needed")
-    if args.calibrate:
-        result, files = calibrate(args.surfaces, args.resamples), []
-    elif args.gemstones:
-        result, files = gemstones_surface(args.data), sorted((args.data / "gemstones" / "wandb_dfs").glob("*.jsonl"))
-    else:
-        result = chinchilla(args.data) if args.chinchilla else speed(args.data, args.starts)
-        files = [args.data / POINTS]
+    files = [] if args.calibrate else [args.data / POINTS]
+    result = calibrate(args.surfaces, args.resamples) if args.calibrate else speed(args.data, args.starts)
     header = {
         "command": "python -m benchmarks.fit_surface " + " ".join(words),
         "sha256": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files},

@@ -1,10 +1,20 @@
-"""The tables of docs/fit.md and docs/rank.md, from what benchmarks measured and results/ keeps."""
+"""The tables of docs/fit.md, docs/rank.md and docs/studies.md, from what was measured and results/ keeps."""
 
-import csv
 import json
 import re
 from pathlib import Path
 from typing import Any
+
+from deepwide.quantities import plural, show_count, show_seconds
+from deepwide.studies import (
+    StudyResult,
+    estimated_seconds,
+    find_study,
+    read_result,
+    recorded_costs,
+    show_measured,
+    studies,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
@@ -14,77 +24,6 @@ def result(name: str) -> dict[str, Any]:
     """What a benchmark saved, by its path under results/."""
     content: dict[str, Any] = json.loads((ROOT / "results" / name).read_text(encoding="utf-8"))
     return content
-
-
-def losses_table(tokens: str, *names: str) -> str:
-    """A table of losses in docs/fit.md, from what was measured."""
-    cells: dict[tuple[int, int], dict[str, list[float]]] = {}
-    for name in names:
-        with (ROOT / f"results/fit/{name}.csv").open() as file:
-            for row in csv.DictReader(file):
-                rates = cells.setdefault((int(row["size"]), int(row["depth"])), {})
-                rates.setdefault(row["lr"], []).append(float(row["validation_loss"]))
-    depths = sorted({depth for _, depth in cells})
-    heads = [f"{depth} layer{'s' * (depth > 1)}" for depth in depths]
-    rows = [f"| size, {tokens} tokens | {' | '.join(heads)} |", "|---" * (1 + len(depths)) + "|"]
-    for size in sorted({size for size, _ in cells}):
-        shown = []
-        for depth in depths:
-            rates = cells.get((size, depth), {})
-            if not rates:
-                shown.append("–")
-                continue
-            rate, losses = min(rates.items(), key=lambda item: sum(item[1]) / len(item[1]))
-            spread = f" ± {(max(losses) - min(losses)) / 2:.3f}" if len(losses) > 1 else ""
-            shown.append(f"{sum(losses) / len(losses):.3f}{spread}{'*' if rate == '0.003' else ''}")
-        rows.append(f"| {size / 1000:g}k | {' | '.join(shown)} |")
-    return "\n".join(rows) + "\n"
-
-
-def thousands(size: float | None) -> str:
-    return "…" if size is None else f"{size / 1000:.3g}k"
-
-
-def findings_table() -> str:
-    """What the fits of our runs say, from results/fit/ablation.json; each depth has its own noise."""
-    pairs = ("2/4", "1/8", "2/8", "4/8")
-    heads = [
-        "runs",
-        "shapes",
-        "best depth ~ size to the",
-        "a factor 2 costs, %",
-        *(f"{pair} cross at" for pair in pairs),
-    ]
-    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for name, runs in result("fit/ablation.json").items():
-        if "shapes" not in runs:
-            continue
-        fit = runs["depth"]
-        power, cost = (
-            f"{value:.2f} ({low:.2f} to {high:.2f})"
-            for value, low, high in (fit["ridge"][what] for what in ("exponent", "factor 2 costs, %"))
-        )
-        cells = [name, str(runs["shapes"]), power, cost]
-        for pair in pairs:
-            crossing = fit["transition"]["crossings"].get(pair, {"status": "none"})
-            if crossing["status"] == "none":
-                cells.append("–")
-                continue
-            size, least, most = crossing["size"]
-            outside = " (outside)" if crossing["status"] == "extrapolated" else ""
-            cells.append(f"{thousands(size)}{outside}, {thousands(least)} to {thousands(most)}")
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows) + "\n"
-
-
-def stated_table() -> str:
-    """What was stated before the new shapes were trained, and whether it held."""
-    held = {True: "held", False: "did not hold"}
-    rows = [
-        f"| {test} | {held[outcome]} |"
-        for test, outcome in result("fit/ablation.json")["stated before the runs"].items()
-    ]
-    return "\n".join(["| stated before the new shapes were trained | outcome |", "|---|---|", *rows]) + "\n"
 
 
 def calibration_table() -> str:
@@ -105,20 +44,89 @@ def calibration_table() -> str:
 
 
 def fit_tables() -> list[str]:
-    """Losses at both lengths of training, what fits make of them, and how sure such fits are."""
-    return [
-        losses_table("2M", "depth-width-cpu", "depth-width-between"),
-        losses_table("8M", "depth-width-long"),
-        findings_table(),
-        stated_table(),
-        calibration_table(),
+    """How sure fits are."""
+    return [calibration_table(), coverage_table(), prediction_table()]
+
+
+def coverage_table() -> str:
+    """How often the joint fit's intervals hold the true best depth, and how wide they are."""
+    measured = json.loads((ROOT / "results/fit/coverage.json").read_text(encoding="utf-8"))["rows"]
+    rows = [
+        "| what is simulated (design) | middle | largest size | 10× | 100× | declined |",
+        "|---|---|---|---|---|---|",
     ]
+    for name, row in measured.items():
+        places = [row[place] for place in ("middle", "largest", "10x", "100x")]
+        cells = [
+            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}, {place['high/low if the form is known']:.3g})"
+            for place in places
+        ]
+        rows.append(f"| {name} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
+    return "\n".join(rows) + "\n"
+
+
+def prediction_table() -> str:
+    """The largest real runs, predicted from the smaller ones."""
+    measured = json.loads((ROOT / "results/fit/prediction.json").read_text(encoding="utf-8"))["tests"]
+    head = "| runs | loss: joint | ridge | size alone | runs inside | depth: joint | ratio | levine | seen |"
+    rows = [head, "|---|---|---|---|---|---|---|---|---|"]
+    for name, row in measured.items():
+        if "joint, depth" not in row:
+            continue
+        value, low, high = row["joint, depth"]
+        losses = [f"{row[f'{by}, loss %']:.2f}%" for by in ("joint", "ridge", "size alone")]
+        depths = [f"{value:.3g} ({low:.3g}–{high:.3g})", f"{row['constant ratio, depth']:.3g}"]
+        depths += [f"{row['levine, depth']:.3g}", f"{row['best depth seen']:g}"]
+        rows.append(f"| {name} | {' | '.join([*losses, row['runs inside'], *depths])} |")
+    return "\n".join(rows) + "\n"
 
 
 def rank_tables() -> list[str]:
     """The tables that benchmarks/separation writes, for docs/rank.md."""
     written = [(ROOT / "results/separation" / name).read_text(encoding="utf-8") for name in ("ranks.md", "bench.md")]
     return [table for text in written for table in TABLE.findall(text)]
+
+
+def published_studies() -> dict[str, StudyResult]:
+    """The studies under results/ by the name of their folder."""
+    folders = sorted(path.parent for path in ROOT.glob("results/studies/*/study.json"))
+    return {folder.name: read_result(folder) for folder in folders}
+
+
+def study_tables() -> list[str]:
+    """Every verdict that was published, and what every study costs, for docs/studies.md."""
+    return [verdict_table(), cost_table()]
+
+
+def verdict_table() -> str:
+    """One row per claim of each published study."""
+    rows = ["| study | claim | verdict | measured (95% interval) |", "|---|---|---|---|"]
+    for folder, study in published_studies().items():
+        link = f"[{study.study}](../results/studies/{folder}/page.md), {study.preset}"
+        changed = " (by rules that were changed after the start)" if study.rules_changed else ""
+        for index, verdict in enumerate(study.verdicts):
+            measured = show_measured(find_study(study.study), study, index)
+            claim, number = (text.replace("|", "\\|") for text in (verdict.claim, measured))
+            rows.append(f"| {link} | {claim} | **{verdict.outcome}**{changed} | {number} |")
+    return "\n".join(rows) + "\n"
+
+
+def cost_table() -> str:
+    """One row per study: what preset cpu trains, and where the time goes."""
+    heads = ("study", "`cpu` trains", "training, one core", "measuring", "two idle cores", "`quick`", "known from")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, study in studies().items():
+        seconds = {preset: show_seconds(each) for preset, each in estimated_seconds(study).items()}
+        cpu = recorded_costs().get(name, {}).get("cpu")
+        if cpu is None:
+            cells = ["", "", "", seconds.get("cpu", ""), seconds.get("quick", ""), "the study states it: not measured"]
+        else:
+            trains = f"{plural(cpu.runs, 'network')}, {show_count(cpu.train_flops)} FLOPs" if cpu.runs else "nothing"
+            training = show_seconds(cpu.training_seconds) if cpu.runs else "–"
+            times = [training, show_seconds(cpu.measuring_seconds), seconds["cpu"], seconds["quick"]]
+            cells = [trains, *times, cpu.basis]
+        rows.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(rows) + "\n"
 
 
 def with_tables(page: str, tables: list[str]) -> str:

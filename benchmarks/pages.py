@@ -18,12 +18,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.page_tables import ROOT, fit_tables, rank_tables, with_tables
+from benchmarks.page_tables import ROOT, fit_tables, published_studies, rank_tables, study_tables, with_tables
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```([a-z]*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 SESSION = re.compile(r"^\$ (.+?)(?:  # exit (\d+))?\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-TABLES: dict[str, Callable[[], list[str]]] = {"rank.md": rank_tables, "fit.md": fit_tables}
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "rank.md": rank_tables,
+    "fit.md": fit_tables,
+    "studies.md": study_tables,
+}
 
 
 class Command(NamedTuple):
@@ -79,8 +83,19 @@ def _refreshed(match: re.Match[str]) -> str:
     return f"```{language}\n{SESSION.sub(_printed_now, content)}```" if language == "console" else match[0]
 
 
+def redraw() -> None:
+    """Draw the pictures of the published studies again, from what they measured: the style may have changed."""
+    from deepwide.figures import save_chart
+    from deepwide.studies import find_study
+
+    for folder, result in published_studies().items():
+        for name, chart in find_study(result.study).figures(result.measured).items():
+            save_chart(chart, ROOT / "results" / "studies" / folder / f"{name}.svg")
+
+
 def main() -> None:
     """Put into each page what its commands print now, and the tables that were measured."""
+    redraw()
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         new = FENCE.sub(_refreshed, text)

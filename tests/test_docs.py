@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import typer.main
-from benchmarks.page_tables import ROOT, fit_tables, rank_tables, result, thousands
+from benchmarks.page_tables import ROOT, fit_tables, published_studies, rank_tables, result, study_tables
 from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
 import deepwide
 from deepwide.cli.app import app, load
+from deepwide.studies import find_study, studies
 
 COMMANDS = [command for page in PAGES for command in commands(page)]
 LANGUAGES = {"console", "sh", "python", "toml", "json", "text"}
@@ -224,25 +225,6 @@ def test_the_page_on_fits_shows_what_was_measured() -> None:
     assert shows("docs/fit.md", f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f}")
 
 
-def quoted_of_the_ablation() -> Iterator[tuple[str, ...]]:
-    """The estimates with their limits that docs/fit.md discusses."""
-    ablation = result("fit/ablation.json")
-    short, long, reviews = (
-        ablation[name]["depth"] for name in ("2M tokens, all", "8M tokens", "film reviews, 2M tokens")
-    )
-    for fit in (short, long, reviews):
-        yield tuple(f"{value:.2f}" for value in fit["ridge"]["exponent"])
-    for best in long["ridge"]["best depth there"]:
-        yield tuple(f"{value:.1f}" for value in best)
-    for fit, pairs in ((short, ("2/4", "2/8", "1/8")), (long, ("2/8",)), (reviews, ("1/8", "2/8"))):
-        for pair in pairs:
-            yield tuple(thousands(value) for value in fit["transition"]["crossings"][pair]["size"])
-    yield tuple(f"{value:.2f}" for value in short["transition"]["line"]["b"])
-    noise = short["transition"]["noise, %"]
-    yield (f"{noise['1']:.1f}",)
-    yield f"{noise['8']:.1f}", f"{noise['4']:.1f}"
-
-
 def quoted_of_the_calibration() -> Iterator[tuple[str, ...]]:
     calibration = result("fit/calibration.json")
     one, own = (
@@ -258,8 +240,8 @@ def quoted_of_the_calibration() -> Iterator[tuple[str, ...]]:
     yield f"{100 * min(plans):.1f}", f"{100 * max(plans):.0f}"
 
 
-@pytest.mark.parametrize("numbers", [*quoted_of_the_ablation(), *quoted_of_the_calibration()], ids=" ".join)
-def test_the_page_on_fits_quotes_the_ablation_and_the_calibration(numbers: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("numbers", [*quoted_of_the_calibration()], ids=" ".join)
+def test_the_page_on_fits_quotes_the_calibration(numbers: tuple[str, ...]) -> None:
     assert shows("docs/fit.md", *numbers)
 
 
@@ -284,3 +266,48 @@ def test_the_page_on_ranks_shows_the_tables_that_were_measured() -> None:
     tables = rank_tables()
     assert len(tables) == 4
     assert all(table in page for table in tables), "docs/rank.md is out of date: run `make docs`"
+
+
+def test_the_page_on_studies_shows_every_published_verdict() -> None:
+    page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    verdicts, costs = study_tables()
+    assert verdicts in page, "docs/studies.md is out of date: run `make docs`"
+    assert costs in page, "docs/studies.md is out of date: run `make docs`"
+    published = published_studies()
+    assert published
+    assert len(verdicts.splitlines()) == 2 + sum(len(study.verdicts) for study in published.values())
+    assert len(costs.splitlines()) == 2 + len(studies())
+
+
+def test_every_number_of_a_published_verdict_says_what_it_is() -> None:
+    for study in published_studies().values():
+        for rule, verdict in zip(find_study(study.study).rules, study.verdicts, strict=True):
+            assert verdict.measured is None or rule.quantity_in(study.measured, verdict.measured), rule.claim.key
+
+
+def test_the_page_on_studies_quotes_rank_collapse() -> None:
+    measured = published_studies()["rank-collapse-cpu"].measured
+
+    def number(name: str) -> str:
+        return f"{measured.number(name).value:.2f}"
+
+    page = "docs/studies.md"
+    last = "last relative residual of trained encoders, attention + skip"
+    assert shows(page, number("accuracy of trained encoders"), "300", number(last))
+    gain = measured.number("log10 of the residual with MLPs over that without")
+    assert shows(page, *(f"{value:.2f}" for value in (gain.value, gain.low or 0.0, gain.high or 0.0)))
+    by_length = {
+        recipe: [row["accuracy"] for row in measured.table("paths") if row["recipe"] == recipe and row["paths"] == 5]
+        for recipe in ("original recipe", "fresh examples")
+    }
+    original, fresh = by_length.values()
+    whole = "accuracy of the whole network, "
+    assert shows(page, number(f"{whole}original recipe"), "5", f"{original[1]:.2f}", "1", f"{original[6]:.2f}", "6")
+    assert shows(page, number(f"{whole}fresh examples"), "2", f"{max(fresh[2:]):.2f}")
+    assert shows(page, f"{fresh[1]:.2f}")
+    peer = result("studies/peers/rank-collapse.json")
+    assert max(peer["largest_difference_of_logits_on_the_same_weights"].values()) < 1e-13
+    reached = [f"{peer['reached'][name]['0.4']['seconds']:.1f}" for name in ("authors", "deepwide")]
+    assert shows(page, str(peer["ratio_authors_over_deepwide"]), "0.4", *reached)
+    pretrained = result("studies/peers/pretrained-collapse.json")["relative_residual_by_layer"]
+    assert shows(page, "6", f"{pretrained['attention + skip'][-1]['value']:.2f}")

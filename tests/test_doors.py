@@ -5,11 +5,12 @@ import sys
 
 import pytest
 
-from deepwide.doors import offered
+from deepwide import offered
+from deepwide.data import DataConfig
 
 
 def test_a_name_comes_from_its_module() -> None:
-    assert offered("deepwide", {"offered": "doors"}, "offered") is offered
+    assert offered("deepwide.data", {"DataConfig": "config"}, "DataConfig") is DataConfig
 
 
 def test_a_name_that_is_not_offered_is_an_attribute_error_of_the_room() -> None:

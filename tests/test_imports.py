@@ -25,19 +25,16 @@ HEAVY = (
 )
 
 # What each room may import of the others. A room that is not here may not exist.
-BOTTOM = {"answers", "arrays", "doors", "errors", "extras", "faults", "files", "quantities", "settings", "signals"}
+BOTTOM = {"answers", "errors", "faults", "files", "quantities", "settings", "signals"}
 PLANNING = BOTTOM | {"shape", "laws", "catalogue"}
 TRAINING = BOTTOM | {"shape", "run", "model", "data", "tasks"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "arrays": set(),
-    "doors": set(),
     "errors": set(),
     "faults": set(),
     "signals": set(),
-    "extras": {"errors"},
     "quantities": {"errors"},
     "files": {"errors", "faults"},
-    "answers": {"errors", "extras"},
+    "answers": {"errors"},
     "settings": {"errors"},
     "shape": BOTTOM,
     "laws": BOTTOM | {"shape"},
@@ -53,8 +50,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
     "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
     "probes": BOTTOM | {"shape", "model"},
+    "logic": BOTTOM | {"shape", "model"},
 }
+MAY_IMPORT["figures"] |= {"logic"}
+MAY_IMPORT["web"] = PLANNING | {"planning", "figures"}
 MAY_IMPORT["studies"] = MAY_IMPORT["figures"] | {"figures", "probes"}
+MAY_IMPORT["report"] = MAY_IMPORT["studies"] | {"studies"}
+MAY_IMPORT["serving"] = MAY_IMPORT["report"] | {"report", "web"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["__main__"] = {"cli"}
 
@@ -112,6 +114,7 @@ except SystemExit:
         "import deepwide; deepwide.plan('1e21', kind='flops', law='gemstones')",
         "import deepwide; deepwide.plan_many([1e9, 1e10])",
         "import deepwide; deepwide.audit('gpt3-175b')",
+        "from deepwide.web import plan_page; plan_page()",
         "import deepwide; deepwide.write_config(deepwide.find_model('llama-3-8b').shape, 'llama')",
     ],
 )

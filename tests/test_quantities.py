@@ -1,12 +1,16 @@
 """Sizes in, sizes out: what people write is read exactly, and what they read never misleads."""
 
 import contextlib
+import subprocess
+import sys
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepwide import quantities
 from deepwide.errors import DeepwideError
 from deepwide.quantities import parse_bytes, parse_count, show_bytes, show_count
 
@@ -132,3 +136,12 @@ def test_units_may_leave_out_what_is_plain() -> None:
     assert parse_bytes("24G") == parse_bytes("24GB") == 24 * 10**9
     assert parse_bytes("80Gi") == parse_bytes("80GiB") == 80 * 2**30
     assert (parse_count("128k"), parse_count("8Ki"), parse_count("1Mi")) == (128_000, 8192, 2**20)
+
+
+def test_array_types_are_for_type_checkers_alone() -> None:
+    """numpy.typing would cost every plan 20 ms."""
+    types: list[Any] = [quantities.ArrayLike, quantities.Floats, quantities.Integers, quantities.Numbers]
+    assert types == [Any] * 4
+    program = "import sys, deepwide.quantities; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

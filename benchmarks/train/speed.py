@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from deepwide.data import DataConfig, prepare, training_batch
+from deepwide.data import DataConfig, prepare
 from deepwide.model import Architecture, Transformer
 from deepwide.shape import Shape, flops
+from deepwide.tasks import Language
 from deepwide.training import Optimiser, OptimiserConfig, keep_memory
 
 SHAPES = ((2, 64), (4, 128), (6, 256), (8, 512))
@@ -139,11 +140,12 @@ def work(line: Connection, name: str, shape: Shape, data: DataConfig, batch: int
         line.send(str(error))
         return
     line.send(None)
-    corpus = prepare(data)
+    language = Language(data, shape.context)
     while (number := line.recv()) is not None:
-        batch_BT = training_batch(corpus.train, batch * number, batch, shape.context, seed=0)
+        examples = language.batch(batch * number, batch, seed=0)
+        windows_BT = torch.cat((examples.tokens_BT, examples.targets[:, -1:]), dim=1)
         begun = time.process_time()
-        step(batch_BT)
+        step(windows_BT)
         line.send(time.process_time() - begun)
 
 

@@ -3,63 +3,73 @@
 Names are loaded when first used, so that `import deepwide` costs nothing.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Audit": "deepwide.planning",
-    "Bounds": "deepwide.separation",
-    "Certificate": "deepwide.separation",
-    "Count": "deepwide.planning",
-    "DeepwideError": "deepwide.errors",
-    "Fit": "deepwide.fitting",
-    "Interval": "deepwide.answers",
-    "Law": "deepwide.laws",
-    "Note": "deepwide.answers",
-    "Plan": "deepwide.planning",
-    "PlanTable": "deepwide.planning",
-    "RunConfig": "deepwide.training",
-    "Runs": "deepwide.fitting",
-    "Shape": "deepwide.shape",
-    "SweepState": "deepwide.sweeping",
-    "Study": "deepwide.studies",
-    "StudyResult": "deepwide.studies",
-    "Task": "deepwide.tasks",
-    "TrainedRun": "deepwide.training",
-    "Verdict": "deepwide.answers",
-    "audit": "deepwide.planning",
-    "bounds": "deepwide.separation",
-    "count": "deepwide.planning",
-    "find_law": "deepwide.laws",
-    "find_model": "deepwide.catalogue",
-    "fit": "deepwide.fitting",
-    "flops": "deepwide.shape",
-    "inference_memory": "deepwide.shape",
-    "plan": "deepwide.planning",
-    "plan_many": "deepwide.planning",
-    "rank": "deepwide.separation",
-    "read_config": "deepwide.shape",
-    "run_study": "deepwide.studies",
-    "save_law": "deepwide.laws",
-    "sweep": "deepwide.sweeping",
-    "train": "deepwide.training",
-    "training_memory": "deepwide.shape",
-    "write_config": "deepwide.shape",
+    "Audit": "planning",
+    "Bounds": "separation",
+    "Certificate": "separation",
+    "Count": "planning",
+    "DeepwideError": "errors",
+    "Fit": "fitting",
+    "Interval": "answers",
+    "Language": "logic",
+    "Law": "laws",
+    "Note": "answers",
+    "Plan": "planning",
+    "PlanTable": "planning",
+    "RunConfig": "training",
+    "Runs": "fitting",
+    "Shape": "shape",
+    "SweepState": "sweeping",
+    "Study": "studies",
+    "StudyResult": "studies",
+    "Task": "tasks",
+    "TrainedRun": "training",
+    "Verdict": "answers",
+    "analyse_language": "logic",
+    "audit": "planning",
+    "bounds": "separation",
+    "count": "planning",
+    "find_law": "laws",
+    "find_model": "catalogue",
+    "fit": "fitting",
+    "flops": "shape",
+    "inference_memory": "shape",
+    "plan": "planning",
+    "plan_many": "planning",
+    "rank": "separation",
+    "read_config": "shape",
+    "run_study": "studies",
+    "save_law": "laws",
+    "serve": "serving",
+    "sweep": "sweeping",
+    "train": "training",
+    "training_memory": "shape",
+    "write_config": "shape",
+    "write_report": "report",
 }
 __all__ = ["__version__", *_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        try:
-            return getattr(import_module(_HOME[name]), name)
-        except ModuleNotFoundError as error:
-            from deepwide.extras import explain
+def offered(room: str, home: Mapping[str, str], name: str) -> Any:
+    """What the `__getattr__` of a room returns: the name from its module in the room, imported when first asked for."""
+    if name in home:
+        return getattr(import_module(f"{room}.{home[name]}"), name)
+    raise AttributeError(f"module {room!r} has no attribute {name!r}")
 
-            raise explain(error) from None
-    raise AttributeError(f"module 'deepwide' has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    try:
+        return offered("deepwide", _HOME, name)
+    except ModuleNotFoundError as error:
+        from deepwide.errors import explain
+
+        raise explain(error) from None
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,11 @@
-"""The one exception a user is meant to see, and how to name what they probably meant."""
+"""The one exception a user is meant to see: how to name what they probably meant, and what to install if a library that
+the core does not have is missing.
+"""
 
+import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from importlib.util import find_spec
 from numbers import Integral
 
 
@@ -14,6 +18,10 @@ class DeepwideError(ValueError):
     def __init__(self, sentence: str = "", *, remedies: Iterable[str] = ()) -> None:
         super().__init__(sentence)
         self.remedies = tuple(remedies)
+
+
+class OutsideError(DeepwideError):
+    """What a run needs and does not own is missing or damaged: its data, a cache. Mend that, and the run resumes."""
 
 
 def did_you_mean(word: str, allowed: Iterable[str], *, most: int = 8, otherwise: str = "") -> str:
@@ -67,3 +75,64 @@ def quoted(value: object, most: int = 40) -> str:
     if isinstance(value, int) and value.bit_length() > 4000:  # Python refuses to print one of 4300 digits
         return "a number of thousands of digits"
     return repr(str(value)[:most])
+
+
+# As in pyproject.toml, by the name under which a library is imported.
+EXTRAS = {
+    "plot": ("altair", "vl_convert"),
+    "rank": ("flint", "scipy"),
+    "fit": ("scipy", "polars"),
+    "train": ("torch", "safetensors", "tokenizers", "pooch", "polars"),
+    "ray": ("ray",),
+    "tracking": ("tensorboard", "wandb", "mlflow"),
+    "hub": ("datasets",),
+    "serve": ("fastapi", "uvicorn"),
+}
+
+
+class MissingExtraError(DeepwideError, ImportError):
+    """A library is not installed; the sentence names the extra that has it."""
+
+
+def needs(module: str, extra: str) -> None:
+    """Refuse to begin what cannot be finished: the module must be installed, and the extra is where it comes from."""
+    if not is_installed(module):
+        raise MissingExtraError(missing(module, extra))
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be imported, without importing it."""
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    try:
+        return find_spec(module) is not None
+    except ImportError:  # an import hook refuses it
+        return False
+
+
+def explain(error: ModuleNotFoundError) -> ImportError:
+    """The error to raise instead: with the extra, if a library is missing; itself, if a module of ours is."""
+    name = (error.name or "").partition(".")[0]
+    return error if name in ("", "deepwide") else MissingExtraError(missing(name))
+
+
+def missing(module: str, extra: str | None = None) -> str:
+    """The sentence about a module that is not installed.
+
+    >>> missing("altair", "plot")
+    "This needs altair, which is not installed: pip install 'deepwide[plot]' (in a clone: '.[plot]')."
+    >>> missing("flint")
+    "This needs flint, which is not installed: pip install 'deepwide[rank]' (in a clone: '.[rank]')."
+    """
+    extras = [extra] if extra else [name for name, modules in EXTRAS.items() if module in modules]
+    return f"This needs {module}, which is not installed: {install(*extras) if extras else f'pip install {module}'}."
+
+
+def install(*extras: str) -> str:
+    """The command that adds one of the extras: to what is installed already, or from the source.
+
+    >>> install("rank", "fit")
+    "pip install 'deepwide[rank]' or 'deepwide[fit]' (in a clone: '.[rank]' or '.[fit]')"
+    """
+    here, clone = (" or ".join(f"'{package}[{extra}]'" for extra in extras) for package in ("deepwide", "."))
+    return f"pip install {here} (in a clone: {clone})"

@@ -1,11 +1,13 @@
 """Writing that survives a crash at any instant: temporary sibling, sync, rename, sync of the folder."""
 
+import errno
 import json
 import os
 import secrets
 import shutil
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from deepwide import faults
 from deepwide.errors import DeepwideError
@@ -25,7 +27,7 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
     if target.exists() and not target.is_file():
         target.write_bytes(content)
         return Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     try:
         write_file(target, content)
     except OSError as error:  # say the name that the user knows, not the temporary one
@@ -44,7 +46,7 @@ def write_file(path: Path, content: bytes) -> None:
     try:
         with open(temporary, "xb") as file:
             faults.write(file, content, f"temporary write of {path.name}")
-            os.fsync(file.fileno())
+            sync(file.fileno(), path.name)
         move(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -55,8 +57,25 @@ def write_new(path: Path, content: bytes) -> None:
     """A file that nobody reads yet (its folder is temporary), synced."""
     with open(path, "xb") as file:
         faults.write(file, content, f"write of {path.name}")
-        os.fsync(file.fileno())
+        sync(file.fileno(), path.name)
     faults.point(f"after fsync of {path.name}")
+
+
+class NotRegularError(OSError):
+    """A folder, a pipe or a device where a regular file should be."""
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file opened for reading; a pipe or a device in its place is refused at once, and never waited for."""
+    faults.point(f"before read of {path.name}")
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise NotRegularError(errno.EINVAL, "it is not a regular file", str(path))
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
 
 
 def read_json(path: Path, what: str, *, most: int = LARGEST_JSON, unique_keys: bool = False) -> Any:
@@ -106,13 +125,30 @@ def move(source: Path, target: Path) -> None:
     faults.point(f"after fsync of the folder of {target.name}")
 
 
+def sync(handle: int, name: str) -> None:
+    """Make what was written to an open file durable."""
+    faults.point(f"before fsync of {name}")
+    os.fsync(handle)
+
+
 def sync_folder(path: Path) -> None:
     """Make what was created, renamed or removed in a folder durable."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        sync(handle, f"the folder {path.name}")
     finally:
         os.close(handle)
+
+
+def make_folder(path: Path) -> None:
+    """A folder and those above it, each of which outlives a power cut."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def remove_folder(path: Path) -> None:

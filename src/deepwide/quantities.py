@@ -1,9 +1,21 @@
-"""Sizes as people write them: 1.3B parameters, 1e21 FLOPs, 24GiB of memory."""
+"""Sizes as people write them (1.3B parameters, 1e21 FLOPs, 24GiB of memory), and the types of arrays of numbers."""
 
 import re
 from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike as ArrayLike
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+    Numbers = NDArray[Any]
+else:  # numpy.typing would cost every plan 20 ms
+    ArrayLike = Floats = Integers = Numbers = Any
 
 _COUNTS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "q": 10**15, "ki": 2**10, "mi": 2**20}
 _NUMBER = re.compile(r"\s*(\d+(?:[_,]\d{3})*(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?\s*([a-z]*)\s*", re.IGNORECASE)
@@ -91,14 +103,17 @@ def show_bytes(count: float) -> str:
 def show_seconds(seconds: float, least: float = 1) -> str:
     """A duration for reading; below `least` it is too short to matter.
 
-    >>> show_seconds(0.2), show_seconds(75), show_seconds(9000), show_seconds(400_000)
-    ('< 1 s', '75 s', '2.5 h', '4.6 days')
+    >>> show_seconds(0.2), show_seconds(75), show_seconds(9000), show_seconds(400_000), show_seconds(1.07e11)
+    ('< 1 s', '75 s', '2.5 h', '4.6 days', '3,390 years')
     """
     if seconds < least:
         return f"< {least:g} s"
-    for start, size, unit in ((172_800, 86_400, "days"), (5400, 3600, "h"), (120, 60, "min")):
+    for start, size, unit in (
+        (63_115_200, 31_557_600, "years"), (172_800, 86_400, "days"), (5400, 3600, "h"), (120, 60, "min"),
+    ):  # fmt: skip
         if seconds >= start:
-            return f"{seconds / size:.1f} {unit}"
+            count = seconds / size
+            return f"{count:.1f} {unit}" if count < 99.95 else f"{float(f'{count:.3g}'):,.0f} {unit}"
     return f"{seconds:.0f} s"
 
 

@@ -11,6 +11,8 @@ from deepwide.errors import DeepwideError, did_you_mean, quoted
 LARGEST = 10**9
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 Natural = Annotated[int, Field(ge=0, le=LARGEST)]
+Sizes = Annotated[tuple[Positive, ...], Field(min_length=1)]
+Seeds = Annotated[tuple[Natural, ...], Field(min_length=1)]
 DEEPEST = 20  # levels of nesting that anybody needs
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cli.calling import call
 from deepwide.fitting import load_fit, simulate
-from deepwide.laws import TransitionLaw
+from deepwide.laws import TransitionLaw, load_law
 
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 
@@ -27,7 +27,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_loop_closes_from_a_table_to_a_plan(table: str, tmp_path: Path) -> None:
     law = str(tmp_path / "law.json")
-    made = call("fit", table, "--bootstrap", "50", "--law", law)
+    made = call("fit", table, "--kind", "transition", "--bootstrap", "50", "--law", law)
     assert made.returncode == 0, made.stderr
     assert "ln width = a + b·depth" in made.stdout
     assert "the paper: 5.039, 0.0555" in made.stdout
@@ -39,8 +39,24 @@ def test_the_loop_closes_from_a_table_to_a_plan(table: str, tmp_path: Path) -> N
     assert audited["law"] == "fitted" if isinstance(audited, dict) else audited[0]["law"] == "fitted"
 
 
+def test_the_first_line_and_the_saved_law_have_the_same_interval(table: str, tmp_path: Path) -> None:
+    law = str(tmp_path / "law.json")
+    shown = call("fit", table, "--law", law)
+    assert shown.returncode == 0, shown.stderr
+    first, second = shown.stdout.splitlines()[:2]
+    assert first.startswith("Best depth at ")
+    assert second.startswith("Beyond the runs: ")
+    answer = json.loads(call("fit", table, "--json").stdout)
+    assert answer["kind"] == "joint"
+    largest = answer["params_range"][1]
+    best = load_law(law).depth(largest).at()  # type: ignore[attr-defined]
+    assert f"{best.value:.3g} ({best.low:.3g} to {best.high:.3g}) layers" in first
+    planned = json.loads(call("plan", "1M", "--law", law, "--json").stdout)
+    assert planned["law_depth"]["low"] < LAW.depth(1e6).value[0] < planned["law_depth"]["high"]
+
+
 def test_json_is_one_document_with_both_kinds_of_interval(table: str) -> None:
-    made = json.loads(call("fit", table, "--bootstrap", "50", "--json").stdout)
+    made = json.loads(call("fit", table, "--kind", "transition", "--bootstrap", "50", "--json").stdout)
     assert made["kind"] == "transition"
     for by in ("likelihood", "bootstrap"):
         low, high = made["intervals"][by]["b"]
@@ -56,7 +72,7 @@ def test_json_is_one_document_with_both_kinds_of_interval(table: str) -> None:
 
 def test_a_ridge_about_a_law_of_ones_own(table: str, tmp_path: Path) -> None:
     law = str(tmp_path / "law.json")
-    assert call("fit", table, "--law", law, "--bootstrap", "0").returncode == 0
+    assert call("fit", table, "--kind", "transition", "--law", law, "--bootstrap", "0").returncode == 0
     made = call("fit", table, "--kind", "ridge", "--base", law, "--drift", "--law", str(tmp_path / "ridge.json"))
     assert made.returncode == 0, made.stderr
     assert "A depth off by a factor 2 costs" in made.stdout
@@ -65,14 +81,14 @@ def test_a_ridge_about_a_law_of_ones_own(table: str, tmp_path: Path) -> None:
 
 def test_rows_are_chosen_by_limits(table: str) -> None:
     made = json.loads(
-        call("fit", table, "--bootstrap", "0", "--where", "depth<8", "--where", "depth>1", "--json").stdout
+        call("fit", table, "--noise", "same", "--where", "depth<8", "--where", "depth>1", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
     texts = [note["text"] for note in made["notes"]]
     assert "14 rows with depth of 8 or more: left out as asked" in texts
     assert "14 rows with depth of 1 or less: left out as asked" in texts
     made = json.loads(
-        call("fit", table, "--bootstrap", "0", "--where", "depth<=4", "--where", "depth>=2", "--json").stdout
+        call("fit", table, "--noise", "same", "--where", "depth<=4", "--where", "depth>=2", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
     assert "14 rows with depth above 4: left out as asked" in [note["text"] for note in made["notes"]]
@@ -107,7 +123,7 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--kind", "trnsition"], "not one of 'transition', 'ridge', 'surface'"),
+        (["--kind", "trnsition"], "not one of 'joint', 'transition', 'ridge', 'surface'"),
         (["--column", "loss"], "not name=value"),
         (["--column", "los=val_loss"], "did you mean 'loss'"),
         (["--column", "loss=vall_loss"], "did you mean 'val_loss'"),
@@ -131,12 +147,12 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--kind", "ridge", "--picture", "curves", "--plot", "x.svg"], "transition fit"),
         (["--kind", "ridge", "--base", "nanochat"], "is none: use levine"),
         (["--embedding-rows", "100"], "total_params"),
-        (["--drift"], "'drift' belongs to a ridge fit; this is a transition fit"),
+        (["--kind", "transition", "--drift"], "'drift' belongs to a ridge fit; this is a transition fit"),
         (["--kind", "surface", "--noise", "depth"], "'noise' belongs to a transition or ridge fit"),
-        (["--delta", "0.01"], "'delta' belongs to a surface fit"),
+        (["--kind", "ridge", "--delta", "0.01"], "'delta' belongs to a surface fit"),
         (["--kind", "surface", "--delta", "0"], "delta must be above 0"),
         (["--noise", "loud"], "not one of 'same', 'depth'"),
-        (["--terms", "shape"], "'terms' belongs to a surface fit"),
+        (["--kind", "joint", "--terms", "shape"], "'terms' belongs to a surface fit"),
         (["--kind", "ridge", "--slope", "0.1"], "'slope' belongs to a transition fit"),
     ],
 )
@@ -151,7 +167,7 @@ def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: st
 def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_written(tmp_path: Path) -> None:
     path, law = tmp_path / "two.csv", tmp_path / "law.json"
     path.write_text("depth,width,loss\n" + "".join(f"{d},{w},{3 / w + d}\n" for d in (1, 2) for w in (8, 16, 32, 64)))
-    made = call("fit", str(path), "--law", str(law), "--bootstrap", "0")
+    made = call("fit", str(path), "--kind", "transition", "--law", str(law), "--bootstrap", "0")
     assert made.returncode == 2
     assert "no law to save" in made.stderr
     assert "ridge" not in made.stderr  # two depths make no bowl
@@ -161,7 +177,7 @@ def test_without_a_law_the_fit_is_shown_but_saving_one_is_refused_and_nothing_wr
 
 def test_a_refused_law_points_to_the_ridge_that_gives_one(tmp_path: Path) -> None:
     table, law = str(Path(__file__).parents[2] / "results/fit/depth-width-long.csv"), tmp_path / "law.json"
-    done = call("fit", table, "--law", str(law), "--bootstrap", "0")
+    done = call("fit", table, "--kind", "transition", "--law", str(law), "--bootstrap", "0")
     assert done.returncode == 2
     assert done.stderr.endswith("; a ridge with base power may give one. Add --kind ridge --base power.\n")
     assert (

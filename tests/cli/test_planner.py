@@ -279,7 +279,7 @@ def test_units_are_read_as_people_write_them() -> None:
 def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
     done = run("tour", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    for words in ("42 layers × 1,536 wide", "gpt3-175b", "too deep", "map.svg", "Least loss at", "The loop closes"):
+    for words in ("42 layers × 1,536 wide", "gpt3-175b", "too deep", "map.svg", "Best depth at", "The loop closes"):
         assert words in done.stdout
     assert (tmp_path / "out" / "map.svg").stat().st_size > 10_000
 

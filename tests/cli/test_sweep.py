@@ -68,6 +68,19 @@ def test_a_sweep_from_run_to_retry_to_export(home: Path) -> None:
         assert answer["rows"] == 8
         assert (home / "out" / f"table.{suffix}").stat().st_size > 100
     assert call("sweep", "status", "toys.toml", "--watch").returncode == 0
+    assert call("sweep", "verify", "runs/toys").stdout == "8 of 8 runs whole.\n"
+    copied, other = sorted((home / "runs" / "toys").glob("*/result.json"))[:2]
+    copied.write_bytes(other.read_bytes())
+    verified = call("sweep", "verify", "runs/toys")
+    assert verified.returncode == 1
+    assert (
+        f"{copied.parent.name}/result.json: it belongs to run {other.parent.name}. To do: put it back"
+        in verified.stdout
+    )
+    assert "7 of 8 runs whole." in verified.stdout
+    verified = call("sweep", "verify", "runs/toys", "--json")
+    assert (verified.returncode, json.loads(verified.stdout)["whole"]) == (1, 7)
+    assert call("sweep", "export", "toys.toml").returncode == 2, "never exported"
 
 
 def test_plan_expects_only_what_is_left_and_export_says_what_is_missing() -> None:
@@ -169,7 +182,7 @@ def test_the_network_is_allowed_by_an_option_of_plan_run_and_resume(
     assert "DEEPWIDE_NETWORK=1" in refused.stderr
     assert refused.stderr.endswith("Add --network.\n")
     spy = mock.Mock(side_effect=lambda *_: pytest.fail("fetched"))
-    monkeypatch.setattr(data.registry, "_fetch", spy)
+    monkeypatch.setattr(data.sources, "_fetch", spy)
     for verb in ("plan", "run", "resume"):
         monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
         with pytest.raises(pytest.fail.Exception, match="fetched"):

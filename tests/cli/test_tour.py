@@ -27,7 +27,7 @@ def test_the_commands_shown_are_those_that_run(
     tour.tour(tmp_path / "a folder")
     shown = [line.removeprefix("$ deepwide ") for line in capsys.readouterr().out.splitlines() if line.startswith("$ ")]
     assert [shlex.split(line) for line in shown] == ran
-    assert [words[0] for words in ran] == ["plan", "audit", "bounds", "rank", "sweep", "fit", "plan"]
+    assert [words[0] for words in ran] == ["plan", "audit", "bounds", "rank", "sweep", "fit", "plan", "study"]
 
 
 def test_every_file_that_a_step_reads_was_written_by_one_before_it(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_without_a_library_its_steps_are_skipped_with_a_sentence(
     assert [words[0] for words in ran] == ["plan", "audit"]
     text = capsys.readouterr().out
     assert text.count("deepwide[rank]") == 2
-    assert text.count("deepwide[train]") == 3
+    assert text.count("deepwide[train]") == 4
 
 
 def test_runs_that_give_no_law_end_the_tour_in_good_order(

@@ -1,6 +1,8 @@
 """Text becomes the same tokens everywhere, split by document, and nothing damaged is trained on."""
 
+import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from data.builders import DOCUMENTS
 from deepwide.data import DataConfig, prepare
 from deepwide.data import corpus as corpus_module
 from deepwide.data.corpus import in_validation, training_tokens
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, OutsideError
 
 CHOSEN = [16, 19, 25, 26, 47, 59]
 
@@ -95,3 +97,26 @@ def test_training_tokens_are_counted_where_that_is_quick(folder: Path, monkeypat
     assert training_tokens(config) == len(prepare(config).train)
     monkeypatch.setattr(corpus_module, "CHECKED", 10)
     assert training_tokens(config) is None
+
+
+def test_tokens_of_another_text_under_this_one_s_name_are_refused(folder: Path, private_cache: Path) -> None:
+    config = DataConfig(source=str(folder))
+    home = private_cache / "tokens" / prepare(config).fingerprint
+    (folder / "more.txt").write_text("another text, and so another corpus")
+    other = private_cache / "tokens" / prepare(config).fingerprint
+    assert other != home
+    shutil.rmtree(home)
+    shutil.copytree(other, home)
+    with pytest.raises(OutsideError, match="damaged: delete that folder"):
+        prepare(config, home.name)
+
+
+@pytest.mark.parametrize(("key", "value"), [("version", "0"), ("vocab", 7), ("dtype", "<u4")])
+def test_tokens_that_say_they_are_of_another_kind_are_refused(
+    folder: Path, private_cache: Path, key: str, value: object
+) -> None:
+    config = DataConfig(source=str(folder))
+    path = private_cache / "tokens" / prepare(config).fingerprint / "corpus.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(OutsideError, match="damaged: delete that folder"):
+        prepare(config)

@@ -1,11 +1,17 @@
 """Documents are the same from every kind of file, and what cannot be read gets a sentence."""
 
 import gzip
+import hashlib
+import http.server
 import json
+import os
 import subprocess
 import sys
 import tarfile
+import threading
+import tracemalloc
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import polars
@@ -15,8 +21,49 @@ from hypothesis import strategies as st
 
 from data.builders import DOCUMENTS
 from deepwide.data import DataConfig, fingerprint, prepare
-from deepwide.data.sources import documents, paragraphs
+from deepwide.data import sources as sources_module
+from deepwide.data.sources import REGISTRY, allow_network, documents, network_allowed, paragraphs
 from deepwide.errors import DeepwideError
+
+
+def test_sets_on_this_machine_are_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "data" / "tinyshakespeare"
+    home.mkdir(parents=True)
+    (home / "input.txt").write_text("\n\n".join("To be or not to be. " * 50 for _ in range(30)))
+    monkeypatch.setenv("DEEPWIDE_DATA", str(home.parent))
+    assert len(list(documents(DataConfig(source="tinyshakespeare")))) > 5
+    assert all(entry.files and entry.licence for entry in REGISTRY.values())
+
+
+def test_pooch_fetches_and_checks_a_public_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "input.txt").write_bytes(b"not Shakespeare")
+    handler = lambda *a: http.server.SimpleHTTPRequestHandler(*a, directory=str(tmp_path / "site"))  # noqa: E731
+    monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/input.txt"
+        checksum = next(iter(REGISTRY["tinyshakespeare"].files.values()))
+        monkeypatch.setenv("DEEPWIDE_NETWORK", "1")
+        files = {address: checksum}
+        entry = replace(REGISTRY["tinyshakespeare"], files=files)
+        monkeypatch.setattr(sources_module, "REGISTRY", {**REGISTRY, "tinyshakespeare": entry})
+        try:
+            with pytest.raises(DeepwideError, match="could not be fetched"):
+                list(documents(DataConfig(source="tinyshakespeare")))
+            files[address] = "sha256:" + hashlib.sha256(b"not Shakespeare").hexdigest()
+            assert list(documents(DataConfig(source="tinyshakespeare"))) == [b"not Shakespeare"]
+        finally:
+            server.shutdown()
+
+
+def test_the_network_is_allowed_for_this_process_and_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPWIDE_NETWORK", "0")
+    assert not network_allowed()
+    allow_network()
+    assert network_allowed()
+    assert os.environ["DEEPWIDE_NETWORK"] == "1"
+
 
 NO_TEXT = b'{"text": "a"}\n{"txt": "b"}\n'
 
@@ -155,3 +202,62 @@ def test_parquet_is_read_without_pyarrow(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[b'one']\n"
+
+
+def test_an_archive_that_unpacks_to_hundreds_of_times_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources_module, "RATIO_FROM", 1 << 20)
+    zeros = bytes(8 << 20)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(zeros))
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * (1 << 19)))
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for i in range(16):
+            archive.writestr(f"{i}.txt", zeros[: 1 << 19])
+    with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as archive:
+        (tmp_path / "zeros").write_bytes(zeros)
+        archive.add(tmp_path / "zeros", "zeros.txt")
+    for name in ("bomb.gz", "bomb.jsonl.gz", "bomb.zip", "bomb.tar.gz"):
+        with pytest.raises(DeepwideError, match=f"{name} unpacks to more than 200 times its size"):
+            list(documents(DataConfig(source=str(tmp_path / name))))
+
+
+def test_a_sparse_member_of_a_tar_is_refused(tmp_path: Path) -> None:
+    """Two kilobytes that say they are a terabyte."""
+    member = tarfile.TarInfo("hole.txt")
+    member.type, member.size = tarfile.GNUTYPE_SPARSE, 0
+    header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    header[483:495] = (1 << 40).to_bytes(12, "big")  # the real size, in base 256
+    header[483] |= 0x80
+    header[148:156] = b" " * 8
+    header[148:156] = f"{sum(header):06o}\0 ".encode()
+    (tmp_path / "sparse.tar").write_bytes(bytes(header) + bytes(1024))
+    with pytest.raises(DeepwideError, match="holds a sparse file"):
+        list(documents(DataConfig(source=str(tmp_path / "sparse.tar"))))
+
+
+def test_a_long_line_is_read_in_pieces_and_gives_the_same_documents(tmp_path: Path) -> None:
+    line = bytes(range(97, 123)) * 20_000  # half a megabyte
+    text = b"short\n\n" + line + b"\n\n" + b"the end\n"
+    (tmp_path / "long.txt").write_bytes(text)
+    whole = list(paragraphs(text.splitlines(keepends=True)))
+    assert list(documents(DataConfig(source=str(tmp_path / "long.txt")))) == whole
+    assert b"".join(whole).replace(b"\n", b"") == text.replace(b"\n", b"")
+
+
+def test_a_long_line_takes_bounded_memory(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_bytes(b"x" * (16 << 20))
+    tracemalloc.start()
+    try:
+        for _ in documents(DataConfig(source=str(tmp_path / "long.txt"))):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_row_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources_module, "LONGEST_ROW", 1 << 20)
+    (tmp_path / "long.jsonl").write_bytes(b'{"text": "' + b"x" * (3 << 20) + b'"}\n')
+    with pytest.raises(DeepwideError, match=r"line 1 of .* is longer than 1 MiB"):
+        list(documents(DataConfig(source=str(tmp_path / "long.jsonl"))))

@@ -109,10 +109,38 @@ def test_a_plan_s_map_has_the_plan_its_neighbours_its_size_and_public_models() -
     assert (kinds.count("plan"), kinds.count("other depths"), kinds.count("public")) == (1, 4, 3)
     matrices = best.params.block / (best.shape.depth * best.shape.width**2)
     spec = json.loads(chart.to_json())
-    (line,) = [layer for layer in spec["layer"] if layer["mark"].get("strokeDash") == [4, 3]]
+    (line,) = [layer for layer in spec["layer"] if layer["mark"].get("strokeWidth") == 1.2]
     for row in spec["datasets"][line["data"]["name"]]:
         assert matrices * row["depth"] * row["width"] ** 2 == pytest.approx(best.law_params)
     assert "equivalent width" in json.dumps(spec)
+
+
+def test_lines_of_equal_size_run_from_edge_to_edge_and_are_labelled_inside_the_frame() -> None:
+    spec = json.loads(depth_width_map(points("gpt2", "gpt3-175b", "llama-3-8b")).to_json())
+    x, y = (spec["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy")
+    # In whatever order Altair has them: the curves have many rows each, the labels one.
+    labels, rows_of_curves = sorted((rows for rows in spec["datasets"].values() if "size" in rows[0]), key=len)
+    curves: dict[str, list[dict[str, float]]] = {}
+    for row in rows_of_curves:
+        curves.setdefault(row["size"], []).append(row)
+    assert len(curves) >= 5
+    for curve in curves.values():
+        assert curve[0]["width"] == pytest.approx(x[0]) or curve[0]["depth"] == pytest.approx(y[1])
+        assert curve[-1]["width"] == pytest.approx(x[1])
+    assert {label["size"] for label in labels} <= set(curves)
+    for label in labels:
+        assert x[0] <= label["width"] < x[1]
+        assert y[0] < label["depth"] < 0.96 * y[1]
+
+
+def test_verdicts_and_laws_can_be_told_apart_without_colour() -> None:
+    spec = json.loads(depth_width_map(points("gpt2", "gpt3-175b", "llama-3-8b")).to_json())
+    shapes = next(e["shape"]["scale"]["range"] for layer in spec["layer"] if "shape" in (e := layer["encoding"]))
+    dashes = next(
+        e["strokeDash"]["scale"]["range"] for layer in spec["layer"] if "strokeDash" in (e := layer["encoding"])
+    )
+    assert len(set(shapes)) == len(shapes)
+    assert len({str(dash) for dash in dashes}) == len(dashes) == 4
 
 
 def test_an_audit_s_map_has_the_shape_of_the_same_size_at_the_law_s_depth() -> None:

@@ -16,7 +16,8 @@ def test_a_ridge_is_resampled_as_its_best_depth_and_its_cost() -> None:
     fit = fit_ridge(runs(), base="power", bootstrap=50)
     assert fit.minimum is not None
     shown = {layer["encoding"][axis]["title"] for layer in layers(spec(resample_plot(fit))) for axis in "xy"}
-    assert {name.split(" (")[0] for name in shown} == {"best depth", "cost of a factor 2", "its power of the size"}
+    words = ("best depth (layers)", "cost of a factor 2 in depth (% of loss)", "growth of the best depth")
+    assert {next(word for word in words if name.startswith(word)) for name in shown} == set(words)
     rows = [rows for rows in spec(resample_plot(fit))["datasets"].values() if len(rows) == 1]
     found = {value for (row,) in rows for value in row.values()}
     for value in (fit.minimum.value, fit.cost(2).value, fit.drift.value):
@@ -42,7 +43,7 @@ def test_a_surface_in_shape_is_resampled_by_its_exponents() -> None:
 
 def test_a_slope_that_was_assumed_leaves_one_parameter(tmp_path: Path) -> None:
     chart = resample_plot(fit_transition(runs(), bootstrap=50, slope=0.25))
-    assert "red: the estimate" in spec(chart)["title"]["subtitle"]
+    assert "orange: the estimate" in spec(chart)["title"]["subtitle"]
     assert save_chart(chart, tmp_path / "a.png").stat().st_size > 1000
 
 

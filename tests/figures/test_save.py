@@ -11,7 +11,7 @@ import pytest
 
 import deepwide.figures
 from deepwide.errors import DeepwideError
-from deepwide.figures import check_suffix, save_chart
+from deepwide.figures import check_suffix, clean, save_chart
 from deepwide.figures.style import inline
 
 
@@ -67,3 +67,11 @@ def test_every_picture_is_offered_at_the_door() -> None:
         assert getattr(deepwide.figures, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'portrait'"):
         _ = deepwide.figures.portrait
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_a_name_that_would_steer_a_terminal_does_not_end_the_process(tmp_path: Path, suffix: str) -> None:
+    """vl-convert aborts, without an exception, at an escape character."""
+    evil = chart("a\x1b[0m\u202eb\x07")
+    assert save_chart(evil, tmp_path / f"chart{suffix}").stat().st_size > 0
+    assert clean("a\x1b") == "a\ufffd"

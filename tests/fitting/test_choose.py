@@ -156,3 +156,36 @@ def test_embedding_rows_turn_totals_into_blocks(tmp_path: Path) -> None:
     assert list(read_runs(path, embedding_rows=20).block_params) == [840, 1040]
     with pytest.raises(DeepwideError, match="above 0"):
         read_runs(path, embedding_rows=200)
+
+
+GRID = [
+    {"depth": d, "width": w, "loss": 2 + d / w + off, "warmup": warmup, "optimizer": optimizer, "seed": 0}
+    for d in (1, 2)
+    for w in (8, 16)
+    for warmup, optimizer, off in ((100, "Adam", 0.1), (200, "Adam", 0.0), (100, "Lion", 0.3))
+]
+
+
+def test_the_best_of_any_column_counts() -> None:
+    runs = read_runs(GRID, best_of=["warmup", "optimizer"])
+    assert runs.loss.tolist() == [2 + d / w for d in (1, 2) for w in (8, 16)]
+    texts = [str(note) for note in runs.notes if note.code == "best-settings"]
+    assert len(texts) == 1
+    assert texts[0].startswith("of each shape the best lr, warmup and optimizer, by the mean over its seeds: 8 other")
+
+
+def test_rows_are_chosen_by_any_column_and_by_text() -> None:
+    assert read_runs(GRID, where={"optimizer": "lion"}).loss.tolist() == [2.3 + d / w for d in (1, 2) for w in (8, 16)]
+    assert len(read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})) == 4
+    assert len(read_runs(GRID, limits=[("warmup", "<", 150)])) == 8
+    with pytest.raises(DeepwideError, match="no run has optimizer 'sgd'"):
+        read_runs(GRID, where={"optimizer": "sgd"})
+    with pytest.raises(DeepwideError, match="did you mean 'warmup'"):
+        read_runs(GRID, where={"warmups": 100})
+
+
+def test_settings_that_nobody_chose_are_not_silently_seeds() -> None:
+    codes = [note.code for note in read_runs(GRID).notes]
+    assert "settings-differ" in codes
+    assert "settings-differ" not in [note.code for note in read_runs(GRID, best_of=["warmup", "optimizer"]).notes]
+    assert "settings-differ" not in [note.code for note in read_runs(GRID[::3]).notes]

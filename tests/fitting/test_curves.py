@@ -5,7 +5,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Runs, TransitionFit, fit_transition
-from deepwide.fitting.numbers import t95
+from deepwide.fitting.regression import t95
 from fitting.builders import SIZES, UNEVEN, sweep
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from deepwide.fitting import Runs, fit_surface
 from deepwide.fitting.huber import Problem, forward, objective, projected, psi, sandwich
 from deepwide.fitting.huber import minimise as polish
-from deepwide.fitting.resampling import draws_of, units_of
+from deepwide.fitting.runs import draws_of, units_of
 from fitting.builders import TRUTH, chinchilla_like, codes, huber_of_ln
 
 

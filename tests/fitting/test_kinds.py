@@ -1,4 +1,4 @@
-"""One function for three kinds of fit, and back from JSON."""
+"""One function for all kinds of fit, and back from JSON."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import RidgeFit, SurfaceFit, TransitionFit, fit, fit_transition, load_fit, read_runs
+from deepwide.fitting import JointFit, RidgeFit, SurfaceFit, TransitionFit, fit, fit_transition, load_fit, read_runs
 from deepwide.fitting.summary import crossing_sentence
 from fitting.builders import chinchilla_like, sweep
 
@@ -52,7 +52,7 @@ def test_a_fit_takes_runs_files_frames_and_dicts_alike(tmp_path: Path) -> None:
     expected = fit_transition(read_runs(TABLE), bootstrap=0)
     for runs in (TABLE, tuple(TABLE), frame, tmp_path / "runs.csv", str(tmp_path / "runs.csv"), read_runs(TABLE),
                  [tmp_path / "first.csv", tmp_path / "second.parquet"]):  # fmt: skip
-        assert fit(runs, bootstrap=0).values == pytest.approx(expected.values)
+        assert fit(runs, "transition", bootstrap=0).values == pytest.approx(expected.values)
 
 
 class PandasLike:
@@ -66,11 +66,12 @@ class PandasLike:
 
 
 def test_a_frame_of_pandas_is_read_by_its_records() -> None:
-    assert fit(PandasLike(), bootstrap=0).runs == 6
+    assert fit(PandasLike(), "transition", bootstrap=0).runs == 6
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [("transition", TransitionFit), ("ridge", RidgeFit), ("surface", SurfaceFit)]
+    ("kind", "expected"),
+    [("joint", JointFit), ("transition", TransitionFit), ("ridge", RidgeFit), ("surface", SurfaceFit)],
 )
 def test_a_kind_gives_its_fit(kind: Any, expected: type) -> None:
     runs = chinchilla_like(0.01) if kind == "surface" else sweep()
@@ -94,6 +95,14 @@ def test_a_setting_of_another_kind_is_refused() -> None:
         fit(sweep(), "rigde")  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="belong to a table"):
         fit(sweep(), where={"depth": 2})
+
+
+def test_without_a_kind_the_settings_choose_it() -> None:
+    assert fit(sweep(), bootstrap=0).kind == "joint"
+    assert fit(sweep(), noise="depth", bootstrap=0).kind == "transition"
+    assert fit(sweep(), noise="depth", base="power", bootstrap=0).kind == "ridge"
+    with pytest.raises(DeepwideError, match="belongs to a"):
+        fit(sweep(), slope=0.1, base="power")
 
 
 @pytest.mark.parametrize("kind", ["transition", "ridge", "surface"])
@@ -130,7 +139,9 @@ def one_sentence(error: DeepwideError) -> None:
     assert str(error)[-1] in ".?"
 
 
-@given(st.lists(st.dictionaries(NAMES, VALUES, max_size=7), max_size=12), st.sampled_from(["transition", "ridge"]))
+@given(
+    st.lists(st.dictionaries(NAMES, VALUES, max_size=7), max_size=12), st.sampled_from(["joint", "transition", "ridge"])
+)
 def test_a_table_of_garbage_gives_a_fit_or_one_sentence(rows: list[dict[str, Any]], kind: Any) -> None:
     try:
         fit(rows, kind, bootstrap=0, base="power" if kind == "ridge" else None)
@@ -140,7 +151,8 @@ def test_a_table_of_garbage_gives_a_fit_or_one_sentence(rows: list[dict[str, Any
 
 GOOD = st.floats(1e-3, 1e12)
 ASKED: list[tuple[str, dict[str, Any]]] = [
-    ("transition", {}), ("ridge", {"base": "power"}), ("ridge", {}), ("surface", {}), ("surface", {"terms": "shape"})
+    ("joint", {}), ("transition", {}),
+    ("ridge", {"base": "power"}), ("ridge", {}), ("surface", {}), ("surface", {"terms": "shape"})
 ]  # fmt: skip
 
 
@@ -172,5 +184,5 @@ def test_a_file_of_garbage_gives_one_sentence(
     path = tmp_path_factory.mktemp("garbage") / f"t{end}"
     path.write_bytes(content)
     with pytest.raises(DeepwideError) as caught:
-        fit(path, bootstrap=0)
+        fit(path, "transition", bootstrap=0)
     one_sentence(caught.value)

@@ -18,7 +18,7 @@ from deepwide.fitting import (
     read_runs,
     simulate,
 )
-from deepwide.fitting.numbers import t95
+from deepwide.fitting.regression import t95
 from deepwide.laws import RidgeLaw, TransitionLaw, load_law, save_law, transition_law
 from deepwide.planning import plan
 from fitting.builders import LAW, codes, noted, sweep

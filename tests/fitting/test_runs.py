@@ -1,5 +1,6 @@
 """Runs as a table of columns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Runs, fit_transition, simulate
+from deepwide.fitting import Runs, fit_surface, fit_transition, simulate
+from deepwide.fitting.runs import draws_of, units_of
 from deepwide.laws import TransitionLaw
-from fitting.builders import codes
+from fitting.builders import chinchilla_like, codes, gemstones_like
 
 
 def test_seeds_that_do_not_link_the_shapes_are_repeats() -> None:
@@ -74,3 +76,31 @@ def test_cells_do_not_depend_on_the_order(order: list[int]) -> None:
     mixed = runs.select(np.array(order))
     pairs = {(a, b) for a in range(6) for b in range(6) if runs.groups[order[a]] == runs.groups[order[b]]}
     assert pairs == {(a, b) for a in range(6) for b in range(6) if mixed.groups[a] == mixed.groups[b]}
+
+
+def test_runs_of_one_group_are_resampled_together() -> None:
+    runs = chinchilla_like(0.01)
+    doubled = runs.select(np.repeat(np.arange(len(runs)), 2))
+    draws = draws_of(units_of(doubled, "group"), 5, 20, seed=0)
+    assert (draws[:, ::2] == draws[:, 1::2]).all()
+    assert (draws.sum(axis=1) == len(doubled)).all()
+
+
+def test_resampling_checkpoints_with_their_shape_widens_the_intervals() -> None:
+    runs = gemstones_like(0.003)
+    shift = np.exp(np.random.default_rng(2).normal(0, 0.01, 30))[units_of(runs, "shape")]
+    runs = replace(runs, loss=runs.loss * shift)
+    widths = []
+    for unit in ("group", "shape"):
+        fit = fit_surface(runs, terms="shape", unit=unit, bootstrap=60)
+        interval = fit.interval("depth_exponent", "bootstrap")
+        widths.append(interval.high - interval.low)  # type: ignore[operator]
+        assert fit.dof == (90 if unit == "group" else 30) - 9
+    assert widths[1] > 1.2 * widths[0]
+
+
+def test_the_same_seed_gives_the_same_resamples_and_another_does_not() -> None:
+    runs = chinchilla_like(0.01)
+    one, same, other = (fit_surface(runs, bootstrap=25, seed=seed).resamples for seed in (1, 1, 2))
+    assert one == same
+    assert one != other

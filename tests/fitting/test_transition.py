@@ -13,7 +13,7 @@ from deepwide.fitting import (
     fit_transition,
     simulate,
 )
-from deepwide.fitting.numbers import t95
+from deepwide.fitting.regression import t95
 from deepwide.laws import TransitionLaw
 from deepwide.planning import plan
 from fitting.builders import DEPTHS, LAW, SIZES, sweep

@@ -25,7 +25,7 @@ def designs(draw: st.DrawFn) -> Architecture:
     bare = draw(flag)
     kind = draw(st.sampled_from(["decoder", "encoder", "encoder-decoder"]))
     head = "tokens" if kind == "encoder-decoder" else draw(st.sampled_from(["tokens", "class", "pair"]))
-    attention = draw(st.sampled_from(get_args(choices.AttentionKind)))
+    attention = draw(st.sampled_from(["softmax", "linear"]))  # hard attention has no gradient: see test_attention.py
     positions = ["learned", "rotary", "none"] + (["alibi"] if attention == "softmax" else [])
     return Architecture.of(
         draw(st.sampled_from(sorted(PRESETS))),

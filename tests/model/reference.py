@@ -111,7 +111,10 @@ class Reference:
 
     def sublayer(self, part: str, name: str, at: str, x: Array, depth: int, cross: bool, **attended: Any) -> Array:
         place = self.design.norm_place
-        h = self.note(f"{at}.{part}.input", x if place == "post" else self.norm(f"{name}.{part}_norm", x))
+        h = x if place == "post" else self.norm(f"{name}.{part}_norm", x)
+        if place == "pre_scaled":
+            h = h / math.sqrt(int(name.rpartition(".")[2]) + 1)
+        self.note(f"{at}.{part}.input", h)
         if part == "feed_forward":
             f = self.feed_forward(f"{name}.{part}", f"{at}.{part}", h)
         else:
@@ -132,7 +135,7 @@ class Reference:
             return alpha * x + f
         if kind in ("rezero", "layerscale"):
             return x + self.w[scale] * f
-        return {"plain": x + f, "none": f, "admin": x * self.w.get(scale, 1.0) + f}[kind]
+        return f if kind == "none" else x * self.w[scale] + f if kind.startswith("admin") else x + f
 
     def feed_forward(self, name: str, at: str, h: Array) -> Array:
         act, f = ACTIVATIONS[self.design.activation], self.s.ff_width

@@ -1,4 +1,4 @@
-"""Architecture: named choices, what follows from the kind, and what makes no network."""
+"""Architecture: named choices, what follows from the kind, what makes no network, and the table of parametrisations."""
 
 from typing import Any, get_args
 
@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.model import Architecture
+from deepwide.model import Architecture, factors
 from deepwide.model import architecture as choices
+from deepwide.model.architecture import attention_scale, branch_multiplier, logits_multiplier
 from deepwide.model.attention import ATTENTION
-from deepwide.model.feed_forward import ACTIVATIONS, FEED_FORWARD
 from deepwide.model.initialisation import SPREADS
-from deepwide.model.norm import NORMS
-from deepwide.model.residual import RESIDUAL
+from deepwide.model.layers import ACTIVATIONS, FEED_FORWARD, NORMS, RESIDUAL
 from deepwide.shape import Shape
 from model.builders import SMALL
 
@@ -52,6 +51,13 @@ def test_what_is_causal_and_what_crosses_follows_from_the_kind() -> None:
         ({"heads": 3}, "not a multiple of heads"),
         ({"positions": "rotary", "heads": 16}, "even head_dim"),
         ({"attention": "linear", "positions": "alibi"}, "linear attention has none"),
+        ({"attention": "hard"}, "looks are for hard attention, one per head"),
+        ({"looks": ("leftmost j<i",)}, "looks are for hard attention, one per head"),
+        ({"attention": "hard", "heads": 1, "looks": ("nearest j<i",)}, "looks.0: input should be 'leftmost none'"),
+        (
+            {"attention": "hard", "heads": 1, "looks": ("leftmost j<i",), "positions": "alibi"},
+            "hard attention has none",
+        ),
         ({"block_norms": 3}, "has block_norms 2, the shape 3"),
         ({"residual_scales": 3}, "does not learn 3 numbers per block"),
         ({"experts": {"experts": 2, "active": 1, "width": 4}}, "counted but not trained yet"),
@@ -81,3 +87,58 @@ def test_any_choices_give_a_network_or_one_sentence(fields: dict[str, Any], pres
         assert "\n" not in sentence
         assert len(sentence) < 500
         assert sentence.endswith((".", "?"))
+
+
+HIDDEN, BIAS, EMBEDDING = "blocks.1.feed_forward.up.weight", "blocks.1.feed_forward.up.bias", "embedding.weight"
+
+
+def design(parametrisation: str, **changes: Any) -> Architecture:
+    sizes: dict[str, Any] = {"depth": 6, "width": 256, "head_dim": 32, "base_depth": 2, "base_width": 64}
+    return Architecture.of(**(sizes | {"parametrisation": parametrisation} | changes))
+
+
+@pytest.mark.parametrize(
+    ("kind", "hidden", "bias", "embedding"),
+    [
+        ("standard", (1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1)),
+        ("mup", (1 / 2, 1 / 4, 4, 1 / 4), (1, 1, 1, 1 / 4), (1, 1, 1, 1 / 4)),
+        ("completep", (1 / 2, 1 / 4, 4, 1 / 12), (1, 1, 1, 1 / 12), (1, 1, 1, 1 / 4)),
+    ],
+)
+def test_factors_are_those_of_the_table(kind: str, hidden: Any, bias: Any, embedding: Any) -> None:
+    for name, dimensions, expected in ((HIDDEN, 2, hidden), (BIAS, 1, bias), (EMBEDDING, 2, embedding)):
+        f = factors(design(kind), name, dimensions)
+        assert (f.init, f.lr, f.decay, f.eps) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "branch", "logits", "scores"),
+    [("standard", 1, 1, 32**-0.5), ("mup", 1, 1 / 4, 8 / 32), ("completep", 1 / 3, 1 / 4, 8 / 32)],
+)
+def test_multipliers_are_those_of_the_table(kind: str, branch: float, logits: float, scores: float) -> None:
+    d = design(kind)
+    measured = (branch_multiplier(d, d.stack), logits_multiplier(d), attention_scale(d))
+    assert measured == pytest.approx((branch, logits, scores))
+
+
+def test_at_the_base_shape_all_are_standard() -> None:
+    for kind in ("mup", "completep"):
+        base = design(kind, depth=2, width=64, head_dim=64)
+        for name, dimensions in ((HIDDEN, 2), (BIAS, 1), (EMBEDDING, 2)):
+            assert factors(base, name, dimensions) == factors(design("standard"), name, dimensions)
+        assert (branch_multiplier(base, base.stack), logits_multiplier(base)) == (1, 1)
+        assert attention_scale(base) == 64**-0.5
+
+
+def test_an_encoder_follows_its_own_depth() -> None:
+    both = design("completep", kind="encoder-decoder", encoder_depth=10)
+    assert branch_multiplier(both, both.encoder) == pytest.approx(2 / 10)
+    assert branch_multiplier(both, both.stack) == pytest.approx(2 / 6)
+    assert factors(both, f"encoder.{HIDDEN}", 2).eps == pytest.approx(1 / 4 * 2 / 10)
+    assert factors(both, "encoder.positions", 2) == factors(both, "positions", 2)
+
+
+def test_the_hidden_layer_of_a_head_for_pairs_is_hidden_and_its_last_is_not() -> None:
+    pair = design("mup", kind="encoder", head="pair", classes=2)
+    assert factors(pair, "classifier.hidden.weight", 2) == factors(pair, HIDDEN, 2)
+    assert factors(pair, "classifier.out.weight", 2) == factors(pair, EMBEDDING, 2)

@@ -1,13 +1,22 @@
 """Attention: eq. 3 of the theory, torch's own modules with the same weights, and what may be seen."""
 
-from typing import Any
+import itertools
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import nn
 
-from deepwide.model import Architecture, Transformer
-from deepwide.model.attention import Attention, CrossAttention, allowed_pairs, linear_attention, softmax_attention
+from deepwide.model import Architecture, Look, Transformer
+from deepwide.model.attention import (
+    Attention,
+    CrossAttention,
+    allowed_pairs,
+    hard_attention,
+    linear_attention,
+    softmax_attention,
+)
 from model.builders import seeded
 
 SIZE: dict[str, Any] = {"depth": 1, "width": 12, "heads": 3, "vocab": 5, "context": 9}
@@ -103,3 +112,50 @@ def test_a_mask_that_hides_nothing_changes_nothing(mix: Any, causal: bool) -> No
     plain = mix(q, k, v, causal=causal, scale=0.3, bias_HTT=None)
     allowed = allowed_pairs(torch.ones(2, 5, dtype=torch.bool), 5, causal=causal)
     assert torch.allclose(mix(q, k, v, causal=causal, scale=0.3, bias_HTT=None, allowed=allowed), plain)
+
+
+@pytest.mark.parametrize("look", get_args(Look))
+@pytest.mark.parametrize("causal", [False, True])
+def test_hard_attention_takes_one_value_of_those_with_the_largest_score(look: str, causal: bool) -> None:
+    """Against loops over plain numbers, with ties, padding, and rows that may look nowhere."""
+    side, mask = look.split()
+    generator = seeded(4)
+    q, k = (torch.randint(2, (3, 2, 6, 2), generator=generator).double() for _ in range(2))
+    v = torch.randn(3, 2, 6, 2, generator=generator, dtype=torch.float64)
+    padding = torch.arange(6) < torch.tensor([[6], [4], [1]])
+    mixed = hard_attention(
+        q,
+        k,
+        v,
+        causal=causal,
+        scale=1.0,
+        bias_HTT=None,
+        allowed=padding[:, None, None, :],
+        looks=(look, "leftmost j<i"),
+    )
+    inside: dict[str, Callable[[int, int], bool]] = {
+        "none": lambda _i, _j: True, "j<i": lambda i, j: j < i, "j<=i": lambda i, j: j <= i, "j>i": lambda i, j: j > i,
+        "j>=i": lambda i, j: j >= i,
+    }  # fmt: skip
+    for b, i in itertools.product(range(3), range(6)):
+        seen = [j for j in range(6) if inside[mask](i, j) and padding[b, j] and (j <= i or not causal)]
+        scores = {j: float(q[b, 0, i] @ k[b, 0, j]) for j in seen}
+        best = [j for j in seen if scores[j] == max(scores.values())]
+        expected = (
+            torch.zeros(2, dtype=torch.float64) if not best else v[b, 0, best[0] if side == "leftmost" else best[-1]]
+        )
+        assert torch.equal(mixed[b, 0, i], expected)
+
+
+def test_hard_attention_with_its_pattern_gives_the_same_and_the_shape_counts_it() -> None:
+    looks = ("leftmost j<i", "rightmost none", "rightmost j>=i")
+    design = Architecture.of(**SIZE, kind="encoder", attention="hard", looks=looks)
+    model = Transformer(design)
+    tokens = torch.randint(5, (2, 9), generator=seeded(0))
+    logits, cache = model.run_with_cache(tokens, ["blocks.0.attention.pattern"])
+    pattern_BHTS = cache["blocks.0.attention.pattern"]
+    assert torch.allclose(logits, model(tokens))
+    assert set(pattern_BHTS.unique().tolist()) == {0.0, 1.0}
+    assert pattern_BHTS.sum(-1)[:, 1:].eq(1).all()
+    assert pattern_BHTS[:, 0, 0].sum() == 0
+    assert sum(parameter.numel() for parameter in model.parameters()) == design.shape.total_params

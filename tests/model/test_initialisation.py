@@ -103,3 +103,35 @@ def test_a_generator_belongs_to_its_seed_and_name() -> None:
 
     assert draw(1, "a") == draw(1, "a")
     assert len({tuple(draw(seed, name)) for seed in (0, 1) for name in ("a", "b", "1/a")}) == 6
+
+
+def test_t_fixup_shrinks_values_outputs_feed_forward_and_embeddings_alone() -> None:
+    """Huang et al. 2020; a single stack by the condition that gives the published numbers of both stacks."""
+    sizes: dict[str, Any] = {"depth": 4, "width": 32, "vocab": 20, "context": 8, "norm": "none", "final_norm": False}
+
+    def both(**kind: Any) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        return tuple(  # type: ignore[return-value]
+            dict(Transformer(Architecture.of(**sizes, **kind, initialisation=name)).named_parameters())
+            for name in ("xavier", "tfixup")
+        )
+
+    plain, small = both()
+    single = (6 * 4) ** -0.25
+    assert 2 * 4 * 3 * single**4 == pytest.approx(1)  # n·(v²w² + v²x² + w²x²) with v = w = x
+    for name in ("attention.out", "feed_forward.up", "feed_forward.down"):
+        assert torch.allclose(small[f"blocks.2.{name}.weight"], single * plain[f"blocks.2.{name}.weight"])
+    for name in ("embedding.weight", "positions"):
+        assert torch.allclose(small[name], single * plain[name])
+    qk, v = small["blocks.0.attention.qkv.weight"].split([64, 32])
+    assert torch.equal(qk, plain["blocks.0.attention.qkv.weight"][:64])
+    assert torch.allclose(v, single * plain["blocks.0.attention.qkv.weight"][64:])
+
+    plain, small = both(kind="encoder-decoder", encoder_depth=4)
+    encoder, decoder = 0.67 * 4**-0.25, (9 * 4) ** -0.25
+    assert 2 * 4 * (encoder**4 + 2 * encoder**2 * decoder**2) == pytest.approx(1, abs=0.01)  # 0.67 is rounded
+    expected = {"encoder.blocks.0.attention.out": encoder, "encoder.blocks.3.feed_forward.up": encoder}
+    expected |= {"blocks.0.cross.out": decoder, "blocks.0.feed_forward.down": decoder, "embedding": decoder}
+    for name, gain in expected.items():
+        assert torch.allclose(small[f"{name}.weight"], gain * plain[f"{name}.weight"])
+    assert torch.allclose(small["encoder.positions"], decoder * plain["encoder.positions"])
+    assert torch.equal(small["blocks.0.cross.q.weight"], plain["blocks.0.cross.q.weight"])

@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from deepwide.probes import AttentionLayer, attention_collapse, composite_norm, random_layers, relative_residual
+from deepwide.probes import (
+    AttentionLayer,
+    attention_collapse,
+    collapse_bound,
+    composite_norm,
+    random_layers,
+    relative_residual,
+)
 
 
 def plain_layer(x: np.ndarray, layer: AttentionLayer) -> np.ndarray:
@@ -83,3 +90,35 @@ def test_equal_rows_stay_equal() -> None:
     rng = np.random.default_rng(4)
     residuals = attention_collapse(np.ones((5, 1)) * [[1.0, 2.0, -3.0, 4.0]], random_layers(2, 4, 1, rng))
     assert all(residual.log_norm == -math.inf for residual in residuals)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 0.1, 1.0, 3.0])
+def test_the_residual_stays_below_the_bound(size: float) -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x, layers = size * rng.normal(size=(8, 12)) + rng.normal(size=12), random_layers(4, 12, 3, rng)
+        measured = [residual.log_norm for residual in attention_collapse(x, layers)]
+        bound = collapse_bound(x, layers)
+        assert bound[0] == pytest.approx(measured[0])
+        assert all(low <= high for low, high in zip(measured[1:], bound[1:], strict=True))
+
+
+def test_the_bound_is_made_of_gamma_and_beta() -> None:
+    """Both from a dense pass over the network: γ from the weights that all rows share, β from the matrices."""
+    rng = np.random.default_rng(1)
+    x, layers = rng.normal(size=(6, 8)), random_layers(2, 8, 2, rng)
+    gammas, betas, stream = [], [], x
+    for layer in layers:
+        mean = stream.mean(0)
+        output = np.zeros_like(stream)
+        for w, v in zip(layer.scores_HDD, layer.values_HDD, strict=True):
+            shared = np.exp((stream - mean) @ w.T @ mean)
+            gammas.append(math.sqrt(6 * shared.max() / shared.sum()))
+            betas.append(np.linalg.norm(w, 1) * composite_norm(v))
+            weights = np.exp(stream @ w @ stream.T)
+            output += weights / weights.sum(1, keepdims=True) @ stream @ v
+        stream = output
+    c = 4 * 2 * max(gammas) * max(betas)
+    start = math.log(composite_norm(x - x.mean(0)))
+    expected = [start, math.log(c) + 3 * start, 4 * math.log(c) + 9 * start]
+    assert collapse_bound(x, layers) == pytest.approx(expected, rel=1e-9)

@@ -153,7 +153,7 @@ def test_when_no_checkpoint_is_whole_the_run_stops_and_does_not_start_over(memor
     assert folder.result() is None
     record = folder.lease_record()
     assert record is not None
-    assert "delete this folder to train from the beginning" in record["note"]
+    assert "delete metrics.jsonl and the folder of checkpoints, and the run starts over" in record["note"]
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "tensors-0001.safetensors"])
@@ -164,7 +164,7 @@ def test_a_run_with_a_damaged_newest_checkpoint_ends_with_the_same_numbers(memor
     assert work([folder.path], owner="one") == Exit.FINISHED
     assert (folder.path / "metrics.jsonl").read_bytes() == (expected.path / "metrics.jsonl").read_bytes()
     assert folder.result() == expected.result()
-    assert checkpoints.verifies(folder.path / "checkpoints" / "9", folder.id)
+    assert checkpoints.verify(folder.path / "checkpoints" / "9", folder.id) is not None
 
 
 def test_damaged_checkpoints_do_not_count_as_kept(folder: RunFolder) -> None:

@@ -1,14 +1,15 @@
 """Records that are state: a torn tail heals, anything else unreadable stops with the path and the remedy."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.run import RunFolder, UnreadableRun
-from deepwide.run.records import canonical, read_lines, whole_bytes
+from deepwide.run import RunFolder, UnreadableRun, has_result
+from deepwide.run.records import canonical
 from deepwide.run.toy import NUMERICS, ToyConfig
 from deepwide.sweeping.worker import Exit, work
 
@@ -61,22 +62,15 @@ def test_a_last_line_cut_at_any_byte_heals_and_the_run_ends_the_same(memory: Pat
 
 
 def test_every_cut_of_the_whole_file_resumes_to_the_same_bytes(memory: Path) -> None:
-    """Also cuts that lose whole records: the run goes on from a checkpoint and writes them again."""
+    """Also cuts that lose whole records: a run without a checkpoint writes them again."""
     whole = toy(memory / "whole", steps=4, checkpoint_every=4)
     assert work([whole.path], owner="one") == Exit.FINISHED
     expected = (whole.path / "metrics.jsonl").read_bytes()
-    for size in range(len(expected)):
+    for size in range(0, len(expected), 7):
         cut = toy(memory / f"cut-{size}", steps=4, checkpoint_every=4)
         (cut.path / "metrics.jsonl").write_bytes(expected[:size])
         assert work([cut.path], owner="one") == Exit.FINISHED
         assert (cut.path / "metrics.jsonl").read_bytes() == expected
-
-
-def test_zeros_that_never_became_data_are_a_torn_tail(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"step":1}\n' + bytes(500))
-    assert read_lines(path) == [{"step": 1}]
-    assert whole_bytes(path) == 11
 
 
 @pytest.mark.parametrize(
@@ -104,7 +98,7 @@ def test_unreadable_state_stops_and_nothing_starts_over(memory: Path, name: str,
     assert work([folder.path], owner="one") == Exit.UNREADABLE
     after = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.name != ".lock"}
     assert after == before
-    with pytest.raises(UnreadableRun, match=f"{name} is unreadable.*: (put it back|if no worker)"):
+    with pytest.raises(UnreadableRun, match=f"{name} is unreadable.*: (put it back|delete this file)"):
         read_all(folder.path)
 
 
@@ -112,3 +106,29 @@ def read_all(path: Path) -> None:
     folder = RunFolder.open(path)
     folder.result()
     folder.lease_record()
+
+
+@pytest.mark.parametrize("name", ["config.json", "lease.json", "result.json", "metrics.jsonl", "checkpoints"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(memory: Path, name: str, kind: str) -> None:
+    folder = toy(memory)
+    path = folder.path / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif name == "checkpoints":
+        path.write_text("")
+    else:
+        path.mkdir()
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
+    assert not has_result(folder.path) or name == "result.json"
+
+
+def test_a_lock_that_is_a_link_is_not_followed(memory: Path, tmp_path: Path) -> None:
+    folder = toy(memory)
+    (folder.path / ".lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnreadableRun, match="delete it"), folder.lease("one"):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -3,14 +3,15 @@
 import contextlib
 import errno
 import os
+import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from deepwide import faults
-from deepwide.run import LeaseLost, RunFinished, RunFolder, checkpoint
+from deepwide import faults, files
+from deepwide.run import LeaseLost, RunFinished, RunFolder, UnreadableRun, checkpoint
 
 TENSORS = {"w": np.arange(6.0)}
 
@@ -66,7 +67,7 @@ def test_an_append_cut_short_by_a_full_disk_leaves_no_half_line(
         with pytest.raises(OSError, match="No space"):
             writer.append({"step": 2})
         monkeypatch.undo()
-        assert (folder.path / "metrics.jsonl").read_bytes() == b'{"step":1}\n'
+        assert len((folder.path / "metrics.jsonl").read_bytes().splitlines()) == 1
         writer.append({"step": 2})
         raise OSError(errno.ENOSPC, "No space left on device")
     assert folder.metrics() == [{"step": 1}, {"step": 2}]
@@ -96,6 +97,15 @@ def test_metrics_past_the_step_a_run_resumes_from_are_cut(folder: RunFolder) -> 
     assert [record["step"] for record in folder.metrics()] == [1, 2, 3]
 
 
+def test_a_finished_run_keeps_as_many_checkpoints_as_were_asked_for(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        for step in (1, 2, 3, 4, 5):
+            writer.checkpoint(step, TENSORS, {}, 4)
+        writer.finish("done", 3)
+    assert folder.checkpoint_steps() == [3, 4, 5]
+    assert folder.checkpoint_at(3, "numpy").step == 3
+
+
 def test_only_good_checkpoints_count_as_kept(folder: RunFolder) -> None:
     with folder.lease("me") as writer:
         for step in (1, 2, 3):
@@ -104,3 +114,114 @@ def test_only_good_checkpoints_count_as_kept(folder: RunFolder) -> None:
     with folder.lease("next") as writer:
         writer.checkpoint(4, TENSORS, {}, keep=3)
     assert folder.checkpoint_steps() == [1, 3, 4]
+
+
+def test_a_run_that_has_lost_its_checkpoints_does_not_start_over(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        writer.checkpoint(1, TENSORS, {})
+    shutil.rmtree(folder.path / "checkpoints")
+    for replaced in (lambda: None, lambda: (folder.path / "checkpoints").mkdir()):  # gone, or a disk not mounted
+        replaced()
+        with pytest.raises(UnreadableRun, match=r"checkpoints is unreadable \(it is gone.*mounted"), folder.lease("me"):
+            pass
+        assert folder.metrics() == [{"step": 1}], "nothing was changed"
+        assert (folder.lease_record() or {})["ended"] == "unreadable"
+
+
+def test_deleting_metrics_and_checkpoints_is_how_to_ask_for_a_new_start(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        writer.checkpoint(1, TENSORS, {})
+    shutil.rmtree(folder.path / "checkpoints")
+    (folder.path / "metrics.jsonl").unlink()
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+    with folder.lease("me"):
+        assert folder.latest_checkpoint("numpy") is None, "killed before its first checkpoint, it may start over"
+
+
+def test_a_new_start_killed_before_its_first_checkpoint_may_start_again(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        writer.checkpoint(1, TENSORS, {})
+    shutil.rmtree(folder.path / "checkpoints")
+    (folder.path / "metrics.jsonl").unlink()
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        killed = (folder.path / "lease.json").read_text()
+    (folder.path / "lease.json").write_text(killed)
+    os.utime(folder.path / "lease.json", (0, 0))
+    with folder.lease("me"):
+        pass
+
+
+def test_an_error_while_a_lease_is_taken_does_not_leave_it_held(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "clear_temporaries", fail)
+        with pytest.raises(OSError, match="Input/output"), folder.lease("me"):
+            pass
+    held = folder.lease_record()
+    assert held is not None
+    assert (held["ended"], held["note"]) == ("interrupted", "OSError: [Errno 5] Input/output error")
+
+
+def test_metrics_changed_under_a_running_worker_stop_it(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        (folder.path / "metrics.jsonl").unlink()
+        with pytest.raises(UnreadableRun, match="somebody changed it"):
+            writer.append({"step": 2})
+        writer.leave("unreadable")
+
+
+def test_a_result_that_appears_ends_the_right_to_write(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        (folder.path / "result.json").write_text('{"status":"done"}')
+        with pytest.raises(RunFinished):
+            writer.append({"step": 1})
+
+
+def test_a_cut_file_resumes_from_the_newest_checkpoint_that_is_not_past_it(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        for step in (1, 2, 3, 4):
+            writer.append({"step": step})
+            if step % 2 == 0:
+                writer.checkpoint(step, TENSORS, {})
+    path = folder.path / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for left, step in ((4, 4), (3, 2), (2, 2)):
+        path.write_bytes(b"".join(lines[:left]))
+        saved = folder.latest_checkpoint("numpy")
+        assert saved is not None
+        assert saved.step == step
+    path.write_bytes(lines[0])
+    with pytest.raises(UnreadableRun, match=r"does not hold the records before any of its 2 checkpoints.*starts over"):
+        folder.latest_checkpoint("numpy")
+
+
+def test_a_checkpoint_that_cannot_be_read_now_is_not_a_damaged_one(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder.lease("me") as writer:
+        for step in (1, 2):
+            writer.checkpoint(step, TENSORS, {})
+    read, broken = files.open_regular, {"2"}
+
+    def failing(path: Path) -> object:
+        if path.parent.name in broken:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(path)
+
+    monkeypatch.setattr(files, "open_regular", failing)
+    saved = folder.latest_checkpoint("numpy")
+    assert saved is not None
+    assert saved.step == 1, "the one before will do"
+    broken.add("1")
+    with pytest.raises(OSError, match="Input/output error"):
+        folder.latest_checkpoint("numpy")

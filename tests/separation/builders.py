@@ -27,6 +27,15 @@ def save_weights(path: Path, seed: int, width: int = 2, depth: int = 2) -> Path:
     return path
 
 
+def save_special_weights(path: Path) -> Path:
+    """Weights of depth 2 and width 3 that are multiples of both usual primes: zero modulo each, rank 49 in truth."""
+    draw = np.random.default_rng(0)
+    names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
+    small = {name: draw.integers(1, 50, (3, 3)).astype(float) for name in names}
+    np.savez(path, **{name: array * 1_048_573 * 1_048_571 for name, array in small.items()})  # type: ignore[arg-type]
+    return path
+
+
 def reseal(path: Path, content: dict[str, Any]) -> None:
     """Write a certificate that was changed, with the seal that fits: a seal is no signature."""
     path.write_text(json.dumps({**content, "sha256": seal(content)}))

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.case import Case
-from deepwide.separation.certificates import Certificate, read_certificate, seal
+from deepwide.separation.certificates import Certificate, seal
 from deepwide.separation.measurement import confirm, measure
+from deepwide.separation.network import Case
+from deepwide.separation.store import read_certificate
 from deepwide.separation.upper_bounds import upper_bounds
-from separation.builders import PUBLISHED, is_one_sentence, reseal, save_weights
+from separation.builders import PUBLISHED, is_one_sentence, reseal, save_special_weights, save_weights
 
 FILES = sorted(PUBLISHED.glob("*.json"))
 
@@ -205,14 +206,7 @@ def test_almost_surely_needs_two_large_primes_and_weights_that_nobody_chose(tmp_
 
 def test_weights_made_special_modulo_both_primes_are_not_called_almost_surely_exact(tmp_path: Path) -> None:
     """Multiples of both primes: rank 0 modulo each, 49 in truth; only 'at least 0' may be claimed."""
-    import numpy as np
-
-    draw = np.random.default_rng(0)
-    names = [f"{layer}.{name}" for layer in range(2) for name in ("query", "key", "value", "output")]
-    small = {name: draw.integers(1, 50, (3, 3)).astype(float) for name in names}
-    np.savez(
-        tmp_path / "w.npz", allow_pickle=False, **{name: array * 1_048_573 * 1_048_571 for name, array in small.items()}
-    )
+    save_special_weights(tmp_path / "w.npz")
     forged = measure(Case(2, 3, weights=str(tmp_path / "w.npz")))
     certificate = Certificate.of(forged, confirm(forged))
     assert certificate.rank == 0

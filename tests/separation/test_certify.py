@@ -12,13 +12,14 @@ import pytest
 import deepwide
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError
-from deepwide.separation import finished, measurement
-from deepwide.separation.case import Case
+from deepwide.separation import measurement
 from deepwide.separation.certify import Watcher, certify, forecast, make_case, rank
-from deepwide.separation.field import rank_in_place
+from deepwide.separation.field import PRIME, SECOND_PRIME, rank_in_place
+from deepwide.separation.measurement import choose_route
+from deepwide.separation.network import Case
 from deepwide.separation.store import Store
 from deepwide.separation.upper_bounds import TooLargeError
-from separation.builders import save_weights
+from separation.builders import save_special_weights, save_weights
 
 MODULE = sys.modules["deepwide.separation.certify"]  # the door has a function of this name
 
@@ -120,7 +121,7 @@ def test_a_long_confirmation_leaves_the_certificate_while_it_runs(
 def test_an_interrupted_measurement_resumes_with_its_finished_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished, "_SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("deepwide.separation.store._SECONDS_BETWEEN", 0)
     store, ranked = Store(tmp_path / "c.json"), list[int]()
     honest = rank_in_place
 
@@ -170,3 +171,30 @@ def test_what_is_stored_takes_no_time(tmp_path: Path) -> None:
     assert forecast(Case(2, 2), store).total_seconds == 0
     again = forecast(Case(2, 2), store, confirm=True)
     assert (again.stored, again.seconds, again.confirms) == (False, 0.0, True)
+
+
+def test_weights_from_a_file_are_measured_modulo_primes_that_nobody_could_know(tmp_path: Path) -> None:
+    """The file is zero modulo both usual primes; 49 is its rank."""
+    weights = save_special_weights(tmp_path / "w.npz")
+    certificates = [rank(weights=weights), rank(weights=weights)]
+    assert [certificate.rank for certificate in certificates] == [49, 49]
+    primes = {c.prime for c in certificates} | {c.confirmed.prime for c in certificates if c.confirmed}
+    assert len(primes) >= 3  # four draws from 38,000
+    assert not primes & {PRIME, SECOND_PRIME}
+    assert rank(weights=weights, prime=PRIME, confirm=False).rank == 0  # whoever asks for a prime gets it
+
+
+def test_a_drawn_prime_is_taken_up_again(tmp_path: Path) -> None:
+    """Stored with whatever prime it was measured; interrupted, the prime of its finished blocks."""
+    weights = save_special_weights(tmp_path / "w.npz")
+    store = Store(tmp_path / "ranks")
+    first = rank(weights=weights, store=store, confirm=False)
+    assert rank(weights=weights, store=store, confirm=False) == first
+    second = rank(weights=weights, store=store, confirm=True)
+    assert second.prime == first.prime
+    assert second.confirmed
+    case = Case(2, 3, weights=str(weights), seed=1)
+    part = store.finished_blocks(choose_route(case), 999_983, False, "dgemm")
+    part._saved -= 10
+    part.add(2, 21)
+    assert rank(weights=weights, seed=1, store=store, confirm=False).prime == 999_983

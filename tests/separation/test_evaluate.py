@@ -8,10 +8,9 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.separation import evaluate
-from deepwide.separation.case import Case
 from deepwide.separation.evaluate import Points, case_network, evaluator
 from deepwide.separation.field import PRIME, reduce
-from deepwide.separation.network import Network, random_network
+from deepwide.separation.network import Case, Network, random_network
 from separation.builders import save_weights
 
 

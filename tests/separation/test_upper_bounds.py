@@ -3,12 +3,25 @@
 import time
 from math import exp
 
+import numpy as np
 import pytest
 
-from deepwide.separation.case import Case
-from deepwide.separation.dimensions import dimension_count, multiset, relations
+from deepwide.separation.dimensions import degree, dimension_count, multiset, relations
+from deepwide.separation.field import PRIME
 from deepwide.separation.measurement import measure
-from deepwide.separation.upper_bounds import TooLargeError, rows_at_least, side_dimensions, upper_bounds
+from deepwide.separation.network import Case
+from deepwide.separation.upper_bounds import (
+    TooLargeError,
+    affordable,
+    factors,
+    gap_level,
+    ideal_bound,
+    ideal_bounds,
+    lacking,
+    rows_at_least,
+    side_dimensions,
+    upper_bounds,
+)
 
 
 def test_relations_lower_the_count_from_depth_3_and_width_4_on() -> None:
@@ -79,3 +92,93 @@ def test_vast_cases_are_refused_before_their_bounds_are_counted(
     with pytest.raises(TooLargeError, match=r"at least 10\^\d+ rows"):
         upper_bounds(Case(depth, width, **options))  # type: ignore[arg-type]
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(("depth", "width"), [(1, 2), (1, 3), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3)])
+def test_with_enough_positions_it_is_the_count(depth: int, width: int) -> None:
+    case = Case(depth, width)
+    assert ideal_bounds(case) == upper_bounds(case).blocks
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "sides", "count"),
+    [(2, 3, "BBA", 41), (2, 3, "BBBA", 41), (2, 4, "BBA", 90), (3, 2, "BAA", 140), (3, 3, "BAA", 946)],
+)
+def test_with_few_positions_it_is_met_where_the_count_is_not(depth: int, width: int, sides: str, count: int) -> None:
+    case = Case(depth, width, sides=sides)
+    bounds = ideal_bounds(case)
+    assert measure(case).blocks == bounds
+    assert sum(bounds) < count == sum(upper_bounds(case).dimensions)
+
+
+def test_relations_are_among_what_the_ideals_lack() -> None:
+    assert lacking(3, 4, 7, "B") == 4
+    assert lacking(3, 3, 8, "B") == 4
+    assert lacking(3, 3, 9, "B") == 190 - 160
+
+
+def test_the_letters_of_a_word_share_the_factors_of_their_gaps() -> None:
+    """Depth 2 has the word w S N_1 S N_1 S N_2 S z: four letters, the third gap another matrix."""
+    assert factors(2, 4, last=False) == {(1, 2, 1)}
+    assert factors(2, 4, last=True) == {(1, 3, 1)}
+    assert factors(2, 1, last=False) == {(0, 0, 0), (1, 0, 0)}
+    assert factors(2, 1, last=True) == {(0, 0, 0), (1, 0, 0), (0, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("depth", "width", "soon"), [(2, 4, True), (3, 3, True), (3, 4, False), (4, 2, False), (5, 2, False), (2, 8, False)]
+)
+def test_only_ideals_that_take_a_moment_are_shown(depth: int, width: int, soon: bool) -> None:
+    assert affordable(Case(depth, width, sides="BBA")) is soon
+
+
+def test_the_bound_of_the_whole_rank_is_given_where_it_applies() -> None:
+    assert ideal_bound(Case(2, 3, sides="BBA")) == 39
+    for other in (
+        Case(2, 2, 2),
+        Case(2, 2, causal=True),
+        Case(2, 2, weights="identity"),
+        Case(3, 4),
+        Case(2, 2, sides="AA"),
+    ):
+        assert ideal_bound(other) is None
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_relations_lower_nothing_up_to_width_3(width: int) -> None:
+    """docs/theory.md, 5.4, proves it for all depths; here the inequality itself, block by block."""
+    D = width * (width + 1) // 2
+    for depth in range(1, 7):
+        c = degree(depth)
+        for k in range(c + 1):
+            left, other = multiset(D, k) - relations(depth, width, k), width * multiset(D, c - k)
+            assert min(left, other) == min(multiset(D, k), other)
+
+
+def test_block_7_vanishes_on_isotropic_planes() -> None:
+    """Proposition D: w and the bilinear forms N_1, N_2 vanish on the plane of the first two coordinates."""
+    d, prime = 7, PRIME
+    draw = np.random.default_rng(3)
+    N = [draw.integers(0, prime, (d, d)) for _ in range(3)]
+    w = draw.integers(0, prime, d)
+    for form in N[:2]:
+        form[:2, :2] = 0
+    w[:2] = 0
+    half = draw.integers(0, prime, (d, d))
+    s_a, s_b, x = np.triu(half) + np.triu(half, 1).T, np.zeros((d, d), dtype=np.int64), draw.integers(0, prime, d)
+    s_b[:2, :2] = [[3, 5], [5, 11]]  # of rank two
+    levels = [gap_level(i) for i in range(1, 13)]
+    transposed = {2, 5, 6, 8}  # which of the gaps hold N_lᵀ does not matter here; mix both
+    row = [w.copy()]  # polynomials in τ, the lowest degree first
+    for place in range(1, 14):
+        grown = [np.zeros(d, dtype=np.int64) for _ in range(len(row) + 1)]
+        for power, vector in enumerate(row):
+            grown[power] = (grown[power] + vector @ s_a) % prime
+            grown[power + 1] = (grown[power + 1] + vector @ s_b) % prime
+        if place < 13:
+            form = N[levels[place - 1] - 1]
+            grown = [vector @ (form.T if place in transposed else form) % prime for vector in grown]
+        row = grown
+    values = [int(vector @ x % prime) for vector in row]
+    assert values[6] != 0
+    assert values[7:] == [0] * 7

@@ -9,12 +9,12 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.separation import verification
-from deepwide.separation.case import Case
 from deepwide.separation.certificates import Certificate
 from deepwide.separation.evaluate import Points
 from deepwide.separation.measurement import confirm, measure
+from deepwide.separation.network import Case
 from deepwide.separation.verification import verify
-from separation.builders import PUBLISHED, is_one_sentence, reseal, save_weights
+from separation.builders import PUBLISHED, is_one_sentence, reseal, save_special_weights, save_weights
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +155,15 @@ def test_a_weight_file_that_changed_is_noticed(tmp_path: Path) -> None:
     save_weights(weights, 1)
     with pytest.raises(DeepwideError, match="has changed"):
         verify(tmp_path / "c.json")
+
+
+def test_a_certificate_about_a_file_that_suits_its_primes_does_not_hold(tmp_path: Path) -> None:
+    """Honestly measured modulo both usual primes, and wrong: a third one is drawn when it is checked."""
+    case = Case(2, 3, weights=str(save_special_weights(tmp_path / "w.npz")))
+    special = measure(case)
+    Certificate.of(special, confirm(special)).write(tmp_path / "c.json")
+    with pytest.raises(DeepwideError, match="drawn just now"):
+        verify(tmp_path / "c.json")
+    honest = measure(case, 999_983)
+    Certificate.of(honest).write(tmp_path / "c.json")
+    assert verify(tmp_path / "c.json").drawn_prime not in (None, 999_983)

@@ -22,7 +22,7 @@ from deepwide.shape import (
     training_memory,
     write_config,
 )
-from deepwide.shape.params import attention_matrices
+from deepwide.shape.shape import attention_matrices
 
 BARE: dict[str, Any] = {"qkv_bias": False, "out_bias": False, "ff_bias": False, "norm": "none"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.shape import FAMILIES, Shape, inference_memory, training_memory, write_config
-from deepwide.shape.families import LLAMA_LIKE
+from deepwide.shape.family import LLAMA_LIKE
 
 torch = pytest.importorskip("torch", reason="needs the train extra: pip install 'deepwide[dev]'")
 F, nn = torch.nn.functional, torch.nn

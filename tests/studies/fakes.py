@@ -1,9 +1,11 @@
-"""A study for tests: two toy sweeps would be slow, so it trains toys and measures their losses."""
+"""Studies for tests: one trains toys, since real sweeps would be slow; one trains nothing and measures in parts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from deepwide.answers import Interval, Note
+from deepwide.errors import DeepwideError
 from deepwide.run import read_runs
 from deepwide.settings import Part
 from deepwide.studies import (
@@ -47,6 +49,7 @@ class Toys(Study):
     }
     method = "Toys are trained."
     differences = "None."
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 3, "cpu": 130}
 
     def sweeps(self, settings: ToySettings) -> Mapping[str, Mapping[str, Any]]:
         run = {"trainer": "toy", "width": 2, "steps": settings.steps}
@@ -58,3 +61,43 @@ class Toys(Study):
         done = sum(run.status == "done" for run in runs) / len(runs)
         rows = [{"id": run.id, "depth": run.config["depth"], "status": run.status} for run in runs]
         return Measured(numbers={"done": Interval(done, done, done)}, tables={"runs": rows})
+
+
+class SumSettings(Part):
+    """What is added."""
+
+    parts: int = 4
+    steps: int = 3  # terms of each part
+    data: str = ""  # a file that is needed
+
+
+class Sums(Study):
+    """Thirds, added in parts. `before` is called with the number of the part that begins."""
+
+    name = "sums"
+    question = "Do thirds add up?"
+    source = Source("Nobody 2026, Sums.", "https://example.org/sums")
+    rules = (Rule(Claim("adds", "they do"), "reproduced if the sum is positive", lambda m: Ruling(
+        REPRODUCED if m.number("sum").value > 0 else NOT_REPRODUCED, m.number("sum"))),)  # fmt: skip
+    Settings = SumSettings
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"quick": {}, "cpu": {"steps": 5}, "paper": {"data": "lost"}}
+    method = "Thirds are added."
+    differences = "None."
+    before: Callable[[int], None] = staticmethod(lambda _: None)
+
+    def inputs(self, settings: SumSettings) -> list[Path]:
+        if settings.data and not Path(settings.data).is_file():
+            raise DeepwideError(f"there is no file {settings.data}: set data to one.")
+        return [Path(settings.data)] if settings.data else []
+
+    def measure(self, settings: SumSettings, workplace: Workplace) -> Measured:
+        rows = []
+        for number in range(settings.parts):
+
+            def add(number: int = number) -> tuple[float, ...]:
+                self.before(number)
+                return tuple((number + 1) / 3**n for n in range(1, settings.steps + 1))
+
+            rows += [{"part": number, "third": third} for third in workplace.part(f"part {number}", add)]
+        total = sum(row["third"] for row in rows)
+        return Measured(numbers={"sum": Interval(total, total, total)}, tables={"thirds": rows})

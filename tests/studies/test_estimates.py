@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deepwide.answers import Interval
-from deepwide.studies.estimates import geometric_interval, mean_interval
+from deepwide.studies.estimates import geometric_interval, late_gain, mean_interval
 
 
 def test_the_interval_of_three_values_uses_student_s_quantile() -> None:
@@ -32,3 +32,10 @@ def test_the_geometric_mean_is_that_of_the_logarithms() -> None:
     assert interval.high is not None
     assert interval.low * interval.high == pytest.approx(1e-12)
     assert geometric_interval([0.5]).value == pytest.approx(0.5)
+
+
+def test_the_late_gain_is_that_of_the_last_quarter_of_the_evaluations() -> None:
+    records = [{"kind": "validation", "step": step, "accuracy": share} for step, share in
+               ((0, 0.1), (60, 0.5), (75, 0.625), (80, 0.7), (100, 0.75))]  # fmt: skip
+    assert late_gain([*records, {"kind": "train", "step": 100, "loss": 1.0}], "accuracy") == 0.125
+    assert late_gain(records[:2], "accuracy") == 0.4

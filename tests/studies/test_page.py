@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from deepwide.answers import Interval, Note
-from deepwide.studies import Measured, StudyResult, show_interval
+from deepwide.studies import Measured, StudyResult, show_interval, show_measured, show_time
 from deepwide.studies.page import write_page
 from studies.fakes import Toys
 
@@ -32,7 +32,8 @@ def test_the_page_has_claim_rule_measurement_verdict_and_settings() -> None:
     page = write_page(Toys(), result(), ["runs.svg"])
     for words in (
         "# toys: Do toys finish?", "<https://example.org/toys>", "**reproduced**: every toy finishes (section 1)",
-        "Rule: reproduced if all runs are done", "Measured: 1 (95%: 0.9 to 1).", "![runs](runs.svg)", "`steps = 31`",
+        "Rule: reproduced if all runs are done", "Measured: done: 1 (95%: 0.9 to 1).", "![runs](runs.svg)",
+        "`steps = 31`",
         "| done | 1 (95%: 0.9 to 1) |", "| 0 | 0.3333 | a\\|b |", "| 29 | 0.3333 |",
         "**long**: 61 rows in [long.csv](long.csv).",
         "- there are few toys.", "deepwide 9.9", "0123",
@@ -47,6 +48,35 @@ def test_the_page_says_how_to_repeat_it_with_the_settings_that_were_changed() ->
     assert 'deepwide.run_study("toys", "cpu")' in write_page(Toys(), unchanged, [])
 
 
+def test_the_page_ends_with_the_command_that_made_it_where_one_did() -> None:
+    page = write_page(Toys(), result(), [], "deepwide study run toys --set steps=31")
+    assert page.endswith("\n\n    deepwide study run toys --set steps=31\n")
+    assert "run_study(" not in page
+
+
+def test_a_number_is_shown_with_what_it_is() -> None:
+    class Counted(Toys):
+        rules = (dataclasses.replace(Toys.rules[0], quantity="share of toys"),)
+
+    assert show_measured(Toys(), result(), 0) == "done: 1 (95%: 0.9 to 1)"
+    assert show_measured(Counted(), result(), 0) == "share of toys: 1 (95%: 0.9 to 1)"
+    none = tuple(verdict.model_copy(update={"measured": None}) for verdict in result().verdicts)
+    assert show_measured(Counted(), result(verdicts=none), 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("times", "sentence"),
+    [
+        ({"seconds": 90.0}, "It took 90 s."),
+        ({"training_seconds": 90.0, "measuring_seconds": 300.0},
+         "Training took 90 s of one worker, measuring 5.0 min."),
+        ({"training_seconds": 0.0, "measuring_seconds": 3.0}, "Measuring took 3 s."),
+    ],
+)  # fmt: skip
+def test_the_time_is_split_where_that_is_known(times: dict[str, float], sentence: str) -> None:
+    assert show_time(Measured.model_validate(times)) == sentence
+
+
 def test_a_warning_stands_before_the_verdict() -> None:
     page = write_page(Toys(), result(notes=(Note.of("rules_changed", "the rules were changed"),)), [])
     assert page.index("> **The rules were changed.**") < page.index("## Verdict")
@@ -57,6 +87,8 @@ def test_a_warning_stands_before_the_verdict() -> None:
     [
         (Interval(0.36, 0.27, 0.45), "0.36 (95%: 0.27 to 0.45)"),
         (Interval(3.0), "3"),
+        (Interval(57264.0), "57,264"),
+        (Interval(0.12345), "0.1235"),
         (Interval(1.0, 1.0, 1.0), "1 (95%: 1 to 1)"),
         (Interval(3.00002, 3.00001, 3.00003), "3.00002 (95%: 3.00001 to 3.00003)"),
         (dataclasses.replace(Interval(3.0), low=1.0), "3"),

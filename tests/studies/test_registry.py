@@ -71,6 +71,11 @@ def test_every_study_of_ours_is_whole() -> None:
         assert len(study.rule_hash) == 16
 
 
+def test_a_list_of_studies_loads_no_torch() -> None:
+    code = "import sys; from deepwide.studies import studies; studies(); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("name", ["rank-colapse", "", "x" * 500, "../etc"])
 def test_an_unknown_study_costs_a_sentence(name: str) -> None:
     with pytest.raises(DeepwideError, match="there is no study") as caught:

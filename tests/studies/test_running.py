@@ -2,14 +2,17 @@
 
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from deepwide import faults
 from deepwide.errors import DeepwideError
 from deepwide.studies import (
     NOT_REPRODUCED,
@@ -21,7 +24,7 @@ from deepwide.studies import (
     read_result,
     run_study,
 )
-from studies.fakes import Toys
+from studies.fakes import Sums, Toys
 
 
 def files(home: Path) -> set[str]:
@@ -131,6 +134,16 @@ def test_a_study_killed_while_measuring_resumes_and_trains_nothing_again(tmp_pat
     assert {path: path.stat().st_mtime_ns for path in (home / "runs").rglob("result.json")} == before
 
 
+def test_a_study_does_not_begin_where_a_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Needy(Toys):
+        libraries: ClassVar[Mapping[str, str]] = {"flint": "rank"}
+
+    monkeypatch.setitem(sys.modules, "flint", None)
+    with pytest.raises(DeepwideError, match=r"needs flint.*deepwide\[rank\]"):
+        run_study(Needy(), out=tmp_path / "needy")
+    assert not (tmp_path / "needy").exists()
+
+
 def test_a_study_that_draws_does_not_begin_where_nothing_can_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,3 +155,121 @@ def test_a_study_that_draws_does_not_begin_where_nothing_can_draw(
     with pytest.raises(DeepwideError, match="needs altair"):
         run_study(Drawn(), out=tmp_path / "drawn")
     assert not (tmp_path / "drawn").exists()
+
+
+# Time differs from run to run; everything else may not.
+TIMES = re.compile(rb'"(?:training_|measuring_)?seconds":[^,}]*|(?:Training|Measuring) took [^.]*(?:\.\d[^.]*)*\.')
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(home)): TIMES.sub(b"", path.read_bytes()) for path in sorted(home.rglob("*"))
+        if path.is_file()
+    }  # fmt: skip
+
+
+def in_a_process(study: Sums, home: Path, fault: str) -> int:
+    """How a study ends that runs in a process of its own, which is killed at a point."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            faults.arm(fault)
+            run_study(study, out=home)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_study_killed_at_any_write_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole, log = tmp_path / "whole", tmp_path / "log"
+    assert in_a_process(Sums(), whole, f"log:{log}") == 0
+    points = log.read_text().splitlines()
+    assert any("parts" in point or "part-2" in point for point in points)
+    expected = contents(whole)
+    assert not (whole / "parts").exists()
+    for number in range(1, len(points) + 1):
+        home = tmp_path / f"killed-{number}"
+        assert in_a_process(Sums(), home, str(number)) == -signal.SIGKILL
+        assert in_a_process(Sums(), home, "") == 0, points[number - 1]
+        assert contents(home) == expected, points[number - 1]
+
+
+def test_finished_parts_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def fail_at_two(number: int) -> None:
+        begun.append(number)
+        if number == 2 and begun.count(2) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sums, "before", staticmethod(fail_at_two))
+    with pytest.raises(KeyboardInterrupt):
+        run_study(Sums(), out=tmp_path / "cut")
+    assert len(list((tmp_path / "cut" / "parts").iterdir())) == 2
+    run_study(Sums(), out=tmp_path / "cut")
+    assert begun == [0, 1, 2, 2, 3]
+    run_study(Sums(), out=tmp_path / "whole")
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+
+
+def test_parts_of_other_code_are_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    monkeypatch.setattr(Sums, "before", staticmethod(lambda number: begun.append(number) or 1 / (2 - number)))
+    with pytest.raises(ZeroDivisionError):
+        run_study(Sums(), out=tmp_path)
+    monkeypatch.setattr(Sums, "before", staticmethod(begun.append))
+    monkeypatch.setattr("deepwide.studies.folder.code_version", lambda: {"source": "another"})
+    result = run_study(Sums(), out=tmp_path)
+    assert begun == [0, 1, 2, 0, 1, 2, 3]
+    assert [note.code for note in result.notes] == ["code_changed"]
+
+
+def test_parts_are_measured_again_when_a_file_that_is_read_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, begun = tmp_path / "data", list[int]()
+    data.write_text("one")
+    changes = (f"data='{data}'",)
+    monkeypatch.setattr(Sums, "before", staticmethod(lambda number: begun.append(number) or 1 / (1 - number)))
+    with pytest.raises(ZeroDivisionError):
+        run_study(Sums(), changes=changes, out=tmp_path / "s")
+    data.write_text("two")
+    monkeypatch.setattr(Sums, "before", staticmethod(begun.append))
+    run_study(Sums(), changes=changes, out=tmp_path / "s")
+    assert begun == [0, 1, 0, 1, 2, 3]
+
+
+def test_training_and_measuring_are_timed_apart(tmp_path: Path) -> None:
+    trained = run_study(Toys(), changes=("depths=[1]", "steps=5"), out=tmp_path / "toys").measured
+    assert trained.training_seconds is not None
+    assert trained.measuring_seconds is not None
+    assert trained.training_seconds > 0
+    assert trained.seconds == trained.training_seconds + trained.measuring_seconds
+    assert run_study(Sums(), out=tmp_path / "sums").measured.training_seconds == 0
+
+
+def test_a_study_without_its_data_does_not_begin(tmp_path: Path) -> None:
+    with pytest.raises(DeepwideError, match="there is no file lost"):
+        run_study(Sums(), "paper", out=tmp_path / "sums")
+    assert not (tmp_path / "sums").exists()
+    forecast = dry_run(Sums(), "paper", out=tmp_path / "sums")
+    assert forecast.missing == "there is no file lost: set data to one."
+
+
+def test_the_page_ends_with_the_command_that_made_it(tmp_path: Path) -> None:
+    run_study(Sums(), out=tmp_path, command="deepwide study run sums")
+    assert (tmp_path / "page.md").read_text().endswith("\n    deepwide study run sums\n")
+
+
+def test_a_dry_run_says_what_is_in_the_folder_and_what_is_left(tmp_path: Path) -> None:
+    small = ("depths=[1]", "steps=5")
+    first = dry_run(Toys(), changes=small, out=tmp_path)
+    assert first.folder is not None
+    assert first.folder.state == "new"
+    run_study(Toys(), changes=small, out=tmp_path)
+    done = dry_run(Toys(), changes=small, out=tmp_path)
+    assert done.folder is not None
+    assert (done.folder.state, done.folder.finished_runs) == ("finished", 1)
+    assert (first.expected_seconds or 0) > 0 == done.expected_seconds

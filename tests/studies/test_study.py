@@ -1,10 +1,8 @@
-"""A study's settings, its rules and their hash, and what may be measured."""
+"""A study's settings, the hash of its rules, and its result as a table."""
 
 import dataclasses
-import math
 
 import pytest
-from pydantic import ValidationError
 
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
@@ -55,30 +53,6 @@ def test_the_hash_of_the_rules_covers_words_and_code() -> None:
     assert Same().rule_hash == Toys().rule_hash
 
 
-def test_a_rule_has_three_outcomes() -> None:
-    rule = dataclasses.replace(Toys.rules[0], decide=lambda _: Ruling("maybe"))
-    with pytest.raises(AssertionError, match="three outcomes"):
-        rule.judge(Measured())
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_is_no_measurement(value: float) -> None:
-    with pytest.raises(ValidationError, match="no measurement"):
-        Measured(numbers={"rate": Interval(1.0, value)})
-    with pytest.raises(ValidationError, match="no measurement"):
-        Measured(tables={"rates": [{"rate": value}]})
-
-
-def test_measurements_survive_json() -> None:
-    measured = Measured(numbers={"rate": Interval(1.0, None, 2.0)}, tables={"t": [{"a": 1, "b": None, "c": 0.1}]})
-    assert Measured.model_validate_json(measured.model_dump_json()) == measured
-    assert measured.number("rate").high == 2
-    assert measured.table("u") == []
-    with pytest.raises(DeepwideError, match="no number 'speed'") as caught:
-        measured.number("speed")
-    assert one_sentence(caught.value)
-
-
 def test_a_result_is_one_row_per_claim() -> None:
     measured = Measured(numbers={"done": Interval(1.0, 0.5, 1.0)})
     verdicts = tuple(rule.judge(measured) for rule in Toys.rules)
@@ -91,3 +65,7 @@ def test_a_result_is_one_row_per_claim() -> None:
         {"study": "toys", "preset": "quick", "claim": "every toy finishes", "outcome": REPRODUCED, "measured": 1.0,
          "low": 0.5, "high": 1.0}
     ]  # fmt: skip
+
+
+def test_a_study_reads_no_files_unless_it_says_so() -> None:
+    assert Toys().inputs(Toys().settings("quick")) == ()

@@ -9,13 +9,18 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from deepwide.run import RunFolder, read_lease
-from deepwide.sweeping import Driver, Resources, Spec, cell_state, cells_of, export, table
-from deepwide.sweeping.executors.local import LocalExecutor
+from deepwide.run.lease import _machine
+from deepwide.sweeping import Cell, Driver, Resources, Spec, cell_state, cells_of, export, table
+from deepwide.sweeping import driver as driver_module
+from deepwide.sweeping.executors import LocalExecutor
 from deepwide.sweeping.worker import work
 from sweeping.toys import deepwide, start, toys, write_toml
 
@@ -190,6 +195,139 @@ def test_a_worker_that_renews_nothing_for_the_length_of_its_lease_is_replaced(me
     assert cell_state(cell, memory).state == "done"
     assert (len(executor.owners), executor.stopped) == (2, 1)
     assert 60 < executor.seconds < 75, "not before the length of a lease by the driver's own clock, and soon after"
+
+
+class Scripted:
+    """An executor whose workers do what a script says, at once; one poll is one second."""
+
+    name, slots = "slurm", 1  # it knows no exit codes
+
+    def __init__(self, *script: Callable[[RunFolder, str], None]) -> None:
+        self.script, self.seconds, self.starts = list(script), 0.0, list[float]()
+
+    def start(self, folders: Sequence[Path], owner: str) -> int:
+        self.starts.append(self.seconds)
+        if self.script:
+            self.script.pop(0)(RunFolder.open(folders[0]), owner)
+        else:
+            work(folders, owner=owner)
+        return 0
+
+    def poll(self, job: int) -> int | None:  # noqa: ARG002
+        self.seconds += 0.1
+        return -1
+
+    def stop(self, jobs: Sequence[int]) -> None:
+        pass
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def drive(self, cells: Sequence[Cell], runs: Path) -> Driver:
+        driver = Driver(self, clock=lambda: self.seconds, sleep=self.sleep)
+        driver.drive(cells, runs, stop=lambda: self.seconds > 1000)
+        return driver
+
+
+def dies(step: int) -> Callable[[RunFolder, str], None]:
+    """A worker that saves a checkpoint and is killed: its lease is neither given back nor renewed."""
+
+    def script(folder: RunFolder, owner: str) -> None:
+        with folder.lease(owner) as writer:
+            writer.checkpoint(step, {"weights": np.zeros((4, 4)), "momentum": np.zeros((4, 4))}, {})
+        path = folder.path / "lease.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"ended": "", "process": GONE}))
+
+    return script
+
+
+GONE = {"machine": _machine(), "pid": 2**22 + 1, "started": "1"}
+
+
+def stumbles(note: str) -> Callable[[RunFolder, str], None]:
+    """A worker that leaves with an error."""
+
+    def script(folder: RunFolder, owner: str) -> None:
+        with folder.lease(owner) as writer:
+            writer.leave("interrupted", note)
+
+    return script
+
+
+def test_deaths_count_only_without_progress(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    executor = Scripted(*[dies(step) for step in (1, 1, 2, 2, 3, 3)])
+    driver = executor.drive([cell], memory / "enough")
+    assert driver.outcome.started == 7
+    assert cell_state(cell, memory / "enough").state == "done", "six deaths, never three without a new checkpoint"
+    Scripted(*[dies(step) for step in (1, 2, 2, 2, 3)]).drive([cell], memory / "too many")
+    state = cell_state(cell, memory / "too many")
+    assert state.state == "failed"
+    assert "ended 3 times without a new checkpoint (last: lost)" in state.error
+
+
+def test_leaving_in_good_order_counts_nothing_on_an_executor_that_knows_no_codes(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    driver = Scripted(*[stumbles("")] * 9).drive([cell], memory)
+    assert driver.outcome.started == 10
+    assert cell_state(cell, memory).state == "done"
+
+
+def test_an_error_that_passes_is_tried_again_after_a_while_and_one_that_does_not_blocks_that_cell(memory: Path) -> None:
+    one, two = cells_of(toys(grid={}, seeds=[0, 1]))
+    executor = Scripted(*[stumbles("OSError: [Errno 5] Input/output error")] * 2)
+    executor.drive([one], memory / "passes")
+    assert cell_state(one, memory / "passes").state == "done"
+    waits = [later - sooner for sooner, later in pairwise(executor.starts)]
+    assert waits[0] >= 0.5
+    assert waits[1] >= 1.0, "each time for longer"
+
+    def only_one(folder: RunFolder, owner: str) -> None:
+        if folder.id == one.id:
+            stumbles("OSError: [Errno 5] Input/output error")(folder, owner)
+        else:
+            work([folder.path], owner=owner)
+
+    outcome = Scripted(*[only_one] * 9).drive([one, two], memory / "stays").outcome
+    assert outcome.blocked == {one.id: "OSError: [Errno 5] Input/output error"}
+    states = [cell_state(cell, memory / "stays") for cell in (one, two)]
+    assert [(state.state, state.error) for state in states] == [
+        ("interrupted", "OSError: [Errno 5] Input/output error"),
+        ("done", ""),
+    ]
+
+
+def test_an_executor_that_refuses_for_a_moment_is_asked_again(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    Scripted(refuse, refuse).drive([cell], memory)
+    assert cell_state(cell, memory).state == "done"
+    with pytest.raises(BlockingIOError):
+        Scripted(*[refuse] * 9).drive([cell], memory / "for ever")
+
+
+def test_a_folder_that_cannot_be_looked_at_for_a_moment_is_looked_at_again(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells, failures = cells_of(toys(grid={}, seeds=[0, 1])), [4]
+    read = read_lease
+
+    def away(folder: Path) -> dict[str, Any] | None:
+        if folder.name == cells[0].id and failures[0]:
+            failures[0] -= 1
+            raise OSError(116, "Stale file handle")
+        return read(folder)
+
+    monkeypatch.setattr(driver_module, "read_lease", away)
+    Scripted().drive(cells, memory / "comes back")
+    assert [cell_state(cell, memory / "comes back").state for cell in cells] == ["done", "done"]
+    failures[0] = 10**6
+    outcome = Scripted().drive(cells, memory / "stays away").outcome
+    assert outcome.blocked == {cells[0].id: "[Errno 116] Stale file handle"}
+    assert cell_state(cells[1], memory / "stays away").state == "done", "the others run"
 
 
 @pytest.mark.slow

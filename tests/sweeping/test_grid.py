@@ -15,7 +15,7 @@ from deepwide.shape import flops
 from deepwide.sweeping import cells_of, make_spec
 from deepwide.sweeping.grid import width_for
 from deepwide.sweeping.spec import Iso
-from deepwide.sweeping.trainers.transformer import TransformerTrainer
+from deepwide.sweeping.trainers import TransformerTrainer
 from sweeping.toys import toys
 
 REAL: dict[str, Any] = {

@@ -1,5 +1,6 @@
 """The worker: one exit code for each way a folder can end, and no step without the lease."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -8,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from deepwide.errors import OutsideError
 from deepwide.run import RunFolder, RunWriter
 from deepwide.sweeping import Exit, cells_of, work
-from deepwide.sweeping.trainers.toy import ToyTrainer
+from deepwide.sweeping.trainers import ToyTrainer
 from sweeping.toys import toys
 
 
@@ -97,6 +99,30 @@ def test_a_full_disk_is_no_result_and_stops_the_worker(
     assert held is not None
     assert held["ended"] == "disk_full"
     assert second.lease_record() is None, "the next cell was not begun"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ETIMEDOUT])
+def test_an_error_that_may_pass_is_no_result(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    trains(monkeypatch, fail)
+    assert work([folder.path], owner="me") == Exit.PASSING
+    assert folder.result() is None
+    held = folder.lease_record()
+    assert held is not None
+    assert held["ended"] == "interrupted"
+    assert os.strerror(number) in held["note"]
+
+
+def test_data_that_somebody_can_put_back_are_no_result(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OutsideError("the tokens are damaged: delete that folder, they are made again.")
+
+    trains(monkeypatch, fail)
+    assert work([folder.path], owner="me") == Exit.PASSING
+    assert folder.result() is None
+    assert (folder.lease_record() or {})["note"] == "the tokens are damaged: delete that folder, they are made again."
 
 
 def test_the_most_serious_of_several_is_the_exit_code(memory: Path, folder: RunFolder) -> None:

@@ -1,8 +1,12 @@
 """Answers are right, checked one example at a time in plain Python."""
 
+import itertools
+import math
+
 import pytest
 
 from deepwide.tasks import make_task
+from deepwide.tasks.sequences import Reversing, Sorting
 
 
 @pytest.mark.parametrize("length", [1, 2, 9])
@@ -45,3 +49,14 @@ def test_reversed_sequences_are_reversed_at_every_length(shortest: int | None) -
         lengths.append(length)
     assert set(lengths) == set(range(shortest or 6, 7))
     assert batch.answers == sum(lengths)
+
+
+def test_the_position_s_loss_is_the_entropy_of_the_answer_by_position() -> None:
+    """Every sequence counted: 3⁴ of them, the frequencies of the i-th smallest, their entropy."""
+    ordered = [sorted(sequence) for sequence in itertools.product(range(3), repeat=4)]
+    expected = 0.0
+    for i in range(4):
+        shares = [sum(row[i] == v for row in ordered) / len(ordered) for v in range(3)]
+        expected -= sum(share * math.log(share) for share in shares) / 4
+    assert Sorting(length=4, symbols=3).position_loss == pytest.approx(expected)
+    assert Reversing(length=4, symbols=3).position_loss == pytest.approx(math.log(3))

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from deepwide.errors import DeepwideError
-from deepwide.model import Transformer
-from deepwide.tasks import Batch, Language
+from deepwide.model import Transformer, profile
+from deepwide.tasks import Batch, Language, make_task
 from deepwide.training import loop as loop_module
+from deepwide.training import resolve
 from training.builders import MakeRun, finish, weights
 
+PROFILED = {"residual": "admin_profiled", "norm_place": "post", "initialisation": "xavier"}
 LEVINE, LLAMA = {"depth": 2, "width": 16}, {"depth": 1, "width": 16, "preset": "llama"}
 
 
@@ -25,8 +27,9 @@ LEVINE, LLAMA = {"depth": 2, "width": 16}, {"depth": 1, "width": 16, "preset": "
         {"model": LEVINE, "task": {"name": "copying", "length": 6, "examples": 9}},
         {"model": LLAMA, "task": {"name": "reversing", "length": 6, "shortest": 2}},
         {"model": LLAMA, "task": {"name": "matching", "length": 6}},
+        {"model": LEVINE | PROFILED, "task": {"name": "sorting", "length": 6}},
     ],
-    ids=["levine", "llama", "copying", "reversing", "matching"],
+    ids=["levine", "llama", "copying", "reversing", "matching", "profiled"],
 )
 def test_a_run_stopped_after_every_step_and_inside_steps_ends_in_the_same_bits(
     make_run: MakeRun, changes: dict[str, Any]
@@ -80,7 +83,9 @@ def test_bits_per_byte_of_bytes_are_nats_over_ln_2_but_for_the_ends_of_documents
     assert 1 < ends < 1.05
 
 
-@pytest.mark.parametrize("task", ["language", "copying", "sorting", "reversing", "parity", "majority", "matching"])
+@pytest.mark.parametrize(
+    "task", ["language", "copying", "sorting", "reversing", "repeats", "parity", "majority", "matching"]
+)
 def test_micro_batches_do_not_change_the_numbers(make_run: MakeRun, task: str) -> None:
     """Also where examples have different numbers of answers: each answer counts the same."""
     changes: dict[str, Any] = {} if task == "language" else {"task": {"name": task}}
@@ -251,7 +256,7 @@ def test_bf16_trains_too(make_run: MakeRun) -> None:
     assert plain[-1]["loss"] != half[-1]["loss"]
 
 
-@pytest.mark.parametrize("name", ["copying", "sorting", "reversing", "parity", "majority", "matching"])
+@pytest.mark.parametrize("name", ["copying", "sorting", "reversing", "repeats", "parity", "majority", "matching"])
 def test_every_task_trains_and_reports_its_metrics(make_run: MakeRun, name: str) -> None:
     run = finish(make_run(task={"name": name}, model={"depth": 1, "width": 16, "preset": "llama"}))
     result = run.result()
@@ -275,3 +280,18 @@ def test_a_task_that_changed_under_a_run_stops_it(make_run: MakeRun, monkeypatch
     with pytest.raises(DeepwideError, match="has changed since this run began"):
         finish(run)
     assert run.result() is None
+
+
+def test_a_run_starts_with_the_profile_of_its_own_first_sequences(make_run: MakeRun) -> None:
+    """ADMIN's ω: the same whatever is done later, and trained from there on."""
+    task = make_task("sorting", {"length": 6})
+    run = make_run(model=LEVINE | PROFILED, task={"name": "sorting", "length": 6}, micro_batch=2, steps=1, seed=3)
+    config = resolve(run.config)
+    fresh = Transformer(config.architecture, seed=3)
+    profile(fresh, task.batch(0, 2, 3).tokens_BT)
+    omegas = {name: p.detach().clone() for name, p in fresh.named_parameters() if name.endswith("join.scale")}
+    assert len({float(omega[0]) for omega in omegas.values()}) == 4
+    trained = weights(finish(run))
+    for name, omega in omegas.items():
+        moved = (trained[f"model.{name}"] - omega).abs()
+        assert 0 < float(moved.max()) < 2 * config.optimiser.lr

@@ -1,11 +1,13 @@
 """Rates, decay and ε are what the parametrisation's table says; clipping is torch's."""
 
+from typing import Literal
+
 import pytest
 import torch
 
 from deepwide.model import Architecture, Transformer
-from deepwide.training.config import OptimiserConfig
-from deepwide.training.optimiser import Optimiser
+from deepwide.training.config import OptimiserConfig, ScheduleConfig
+from deepwide.training.optimiser import Optimiser, rate
 
 
 def settings_of(parametrisation: str) -> dict[str, tuple[float, float, float]]:
@@ -62,3 +64,15 @@ def test_a_gradient_is_clipped_to_the_length_asked_for() -> None:
         optimiser.step(1.0, norm)
         assert seen[-1] == pytest.approx(min(0.5, float(norm)), rel=1e-4)
         assert all(p.grad is None for p in model.parameters())
+
+
+def test_schedules_begin_peak_and_end_where_they_should() -> None:
+    kinds: tuple[Literal["cosine", "constant"], ...] = ("cosine", "constant")
+    for kind in kinds:
+        schedule = ScheduleConfig(kind=kind, warmup=10, cooldown=30, final=0.1)
+        rates = [rate(schedule, step, 100) for step in range(1, 101)]
+        assert rates[0] == 0.1
+        assert max(rates) == rates[9] == 1
+        assert rates[-1] == pytest.approx(0.1)
+        assert rates[9:] == sorted(rates[9:], reverse=True)
+    assert rates[69] == 1 > rates[70]

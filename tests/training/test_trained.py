@@ -9,8 +9,11 @@ import pytest
 import deepwide
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError
-from deepwide.training import TrainedRun, sinks, train
+from deepwide.run import RunFolder
+from deepwide.training import TrainedRun, sinks, train, trained_model
 from training.builders import TINY
+
+FLAT = {"kind": "constant", "warmup": 1, "cooldown": 0}
 
 
 @pytest.fixture
@@ -98,3 +101,50 @@ def test_a_mistake_starts_nothing(config: dict[str, Any], tmp_path: Path) -> Non
     with pytest.raises(DeepwideError, match="no sink"):
         train(config, runs=tmp_path / "runs", log=["tensorbord"])
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_trained_network_gives_the_loss_that_was_reported(config: dict[str, Any], tmp_path: Path) -> None:
+    import torch
+
+    from deepwide.training import resolve, task_of
+
+    run = train(config, runs=tmp_path, device="cpu", threads=1)
+    model = trained_model(run.path)
+    assert not model.training
+    resolved = resolve(config)
+    batches = list(task_of(resolved).evaluation(resolved.evaluation.sequences, 4))
+    with torch.no_grad():
+        losses = [float(model(batch.tokens_BT, batch.targets)) for batch in batches]
+    weights = [batch.answers for batch in batches]
+    mean = math.fsum(map(math.prod, zip(losses, weights, strict=True))) / sum(weights)
+    assert mean == pytest.approx(run.validation_loss, rel=1e-5)
+
+
+def test_a_run_that_keeps_checkpoints_gives_the_network_of_each_step(config: dict[str, Any], tmp_path: Path) -> None:
+    import torch
+
+    run = train(config | {"checkpoint_every": 2, "keep_checkpoints": 50}, runs=tmp_path, device="cpu", threads=1)
+    plain = train(config | {"checkpoint_every": 2}, runs=tmp_path, device="cpu", threads=1)
+    assert run.id != plain.id
+    assert run.validation_loss == plain.validation_loss
+    assert [RunFolder.open(one.path).checkpoint_steps() for one in (run, plain)] == [[2, 4, 6, 7], [6, 7]]
+    short = train(config | {"steps": 4, "schedule": FLAT}, runs=tmp_path, device="cpu", threads=1)
+    long = train(config | {"checkpoint_every": 2, "keep_checkpoints": 9, "schedule": FLAT}, runs=tmp_path, threads=1)
+    # Without a schedule that knows the end, the first steps of a long run are those of a short one.
+    for ours, theirs in zip(
+        trained_model(long.path, 4).parameters(), trained_model(short.path).parameters(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+    for step in (0, 2):
+        assert not torch.equal(trained_model(long.path, step).positions, trained_model(long.path, 4).positions)
+    with pytest.raises(DeepwideError, match="has no checkpoint of step 3: it has 2, 4, 6, 7"):
+        trained_model(run.path, 3)
+    next((run.path / "checkpoints" / "4").glob("*.safetensors")).write_bytes(b"")
+    with pytest.raises(DeepwideError, match="checkpoint 4 is damaged"):
+        trained_model(run.path, 4)
+
+
+def test_a_run_without_checkpoint_has_no_network(config: dict[str, Any], tmp_path: Path) -> None:
+    stopped = train(config, runs=tmp_path, device="cpu", stop=lambda: True)
+    with pytest.raises(DeepwideError, match="has no checkpoint yet"):
+        trained_model(stopped.path)

@@ -17,7 +17,7 @@ def main() -> None:
 
         code = _fail(with_remedies(error))
     except ModuleNotFoundError as error:
-        from deepwide.extras import MissingExtraError, explain
+        from deepwide.errors import MissingExtraError, explain
 
         explained = explain(error)
         if not isinstance(explained, MissingExtraError):

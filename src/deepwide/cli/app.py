@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
 import typer
@@ -29,6 +30,10 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite)."),
+]
 
 
 # How to write what our tables and sentences use where an encoding (Windows' cp1252, plain ASCII) does not have it.
@@ -142,6 +147,7 @@ HOME = {
     "count": "planner",
     "models": "planner",
     "laws": "planner",
+    "page": "page",
     "bounds": "separation",
     "rank": "rank",
     "train": "train",
@@ -150,6 +156,9 @@ HOME = {
     "worker": "sweep",
     "fit": "fit",
     "study": "study",
+    "logic": "logic",
+    "report": "report",
+    "serve": "serve",
     "tour": "tour",
 }
 

@@ -10,32 +10,41 @@ import typer
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError
 
-LIMIT = re.compile(r"\s*(\w+)\s*(<=?|>=?|=)\s*([^\s=]+)\s*")
+LIMIT = re.compile(r"\s*([\w .:/-]*\w)\s*(<=?|>=?|=)\s*([^=]*[^\s=])\s*")
 HINTS = {  # the option that a note is about
     "noise-unequal": "--noise depth",
     "drift-left-out": "--drift",
     "embeddings-left-out": "--embeddings",
     "base-extrapolated": "--base power",
     "shape-checkpoints": "--unit shape",
+    "settings-differ": "--best-of NAME",
     "checkpoints-as-runs": "--where tokens=NUMBER",
     "curves-misfit": "--where 'block_params>NUMBER'",
 }
 
 
-@app.command(epilog="Example: deepwide fit runs/depth-width-cpu --law law.json --plot curves.svg")
+@app.command(epilog="Example: deepwide fit runs/depth-width-cpu --law law.json --plot map.svg")
 def fit(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of runs, or tables: .csv, .tsv, .jsonl, .json (also .gz), .parquet.")
     ],
     kind: Annotated[
-        Literal["transition", "ridge", "surface"],
-        typer.Option(help="transition (crossings of depths), ridge (best depth at a size) or surface (loss formula)."),
-    ] = "transition",
+        Literal["joint", "transition", "ridge", "surface"] | None,
+        typer.Option(
+            help="joint (best depth at any size), transition (crossings of depths), ridge (bowl about a law) or "
+            "surface (loss formula).",
+            show_default="joint, or the kind that has the options given",
+        ),
+    ] = None,
     column: Annotated[
         list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option(help="Choose rows: tokens=100B (within 1%), 'loss<4.5', 'depth>=2'. Repeat.")
+        list[str] | None,
+        typer.Option(help="Choose rows by any column: tokens=100B (within 1%), 'loss<4.5', optimizer=adam. Repeat."),
+    ] = None,
+    best_of: Annotated[
+        str | None, typer.Option(help="Columns of which each shape's best setting counts, besides lr: batch,warmup.")
     ] = None,
     embedding_rows: Annotated[
         str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
@@ -77,7 +86,9 @@ def fit(
         Literal["same", "depth"] | None,
         typer.Option(help="transition, ridge: the same for all runs, or each depth's own.", show_default="same"),
     ] = None,
-    bootstrap: Annotated[int, typer.Option(min=0, max=100_000, help="Number of resamples.")] = 1000,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Number of resamples, or of draws of a posterior.")
+    ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
     law: Annotated[
         Path | None,
@@ -91,13 +102,14 @@ def fit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fit a law to runs: where deeper starts to win, the best depth, or the loss; with errors and warnings."""
+    """Fit a law to runs: the best depth at any size, where deeper starts to win, or the loss; with errors."""
     if plot:
         from deepwide.figures import check_suffix
 
         check_suffix(plot)
     elif picture:
         raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
+    kind = kind or ("transition" if picture == "curves" else None)
     if picture == "curves" and kind != "transition":
         raise DeepwideError("curves are drawn of a transition fit: use --picture map, residuals or resamples.")
     from deepwide import fitting
@@ -110,6 +122,7 @@ def fit(
         columns=_pairs(column or [], "--column", "loss=val_loss"),
         where=near,
         limits=limits,
+        best_of=[name.strip() for name in best_of.split(",") if name.strip() not in ("", "lr")] if best_of else (),
         embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
         counting=count,
         bootstrap=bootstrap,
@@ -155,9 +168,9 @@ def _show_files(answer: Any, law: Path | None, out: Path | None, plot: Path | No
     console().print(f"Use it: deepwide plan {use}", markup=False, soft_wrap=True)
 
 
-def _rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float], list[tuple[str, str, float]]]:
+def _rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float | str], list[tuple[str, str, float]]]:
     """`tokens=100B` as a value to be near to, 'loss<4.5' as a limit."""
-    near: dict[str, float] = {}
+    near: dict[str, float | str] = {}
     limits: list[tuple[str, str, float]] = []
     for text in where:
         match = LIMIT.fullmatch(text)
@@ -169,8 +182,20 @@ def _rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float], list[tuple[
         elif name in near:
             raise DeepwideError(f"--where {name}= was given twice: one value, or limits such as '{name}<=4.5'.")
         else:
-            near[name] = _number(written)
+            near[name] = _number_or_text(name, written)
     return near, limits
+
+
+def _number_or_text(name: str, written: str) -> float | str:
+    """A number, or for a column that is none of ours any text."""
+    from deepwide.fitting import COLUMNS
+
+    try:
+        return _number(written)
+    except DeepwideError:
+        if name in COLUMNS:
+            raise
+        return written
 
 
 def _number(written: str) -> float:

@@ -1,27 +1,180 @@
 """`deepwide rank`: measure separation ranks; `rank verify`, `rank partitions` and `rank softmax` beside it."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepwide.cli.app import Json, app, console, print_json
-from deepwide.cli.rank_tables import WORTH_SAYING, RankTable, Terminal, say, show_forecasts
-from deepwide.cli.separation import Plot
+from deepwide import separation
+from deepwide.answers import Note
+from deepwide.cli.app import Json, Plot, app, console, print_json
 from deepwide.errors import DeepwideError
-from deepwide.quantities import parse_bytes, plural, show_seconds
+from deepwide.quantities import parse_bytes, plural, show_bytes, show_seconds
 from deepwide.separation import (
     PRIME,
     Case,
+    Certificate,
     Forecast,
-    Store,
     TooLargeError,
+    Watcher,
     certify,
-    file_shape,
     forecast,
     make_case,
 )
+
+if TYPE_CHECKING:
+    from deepwide.separation import Store
+
+WORTH_SAYING = 10.0  # seconds: shorter work starts without a forecast
+
+
+def say(sentence: str) -> None:
+    """A line on standard error: nothing that belongs to the answer."""
+    print(sentence, file=sys.stderr)
+
+
+class Terminal(Watcher):
+    """Notes and forecasts on standard error; a progress bar if someone is watching."""
+
+    def note(self, note: Note) -> None:
+        say(f"{note}; ask with --confirm." if note.code == "not-confirmed" else f"{note}.")
+
+    @contextmanager
+    def stage(self, name: str, seconds: float) -> Iterator[Callable[[float], None] | None]:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        watcher = Console(stderr=True)
+        if seconds > WORTH_SAYING and not watcher.is_terminal:
+            say(f"{name}: about {show_seconds(seconds)} (estimated).")
+        if seconds < 1.5 or not watcher.is_terminal:
+            yield None
+            return
+        columns = (TextColumn(name), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeElapsedColumn())
+        with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=watcher, transient=True) as progress:
+            task = progress.add_task(name, total=1.0)
+            yield lambda share: progress.update(task, completed=share)
+
+
+def show_forecasts(forecasts: list[Forecast], json: bool) -> None:
+    """What a dry run found."""
+    if json:
+        print_json({"dry_run": True, "cases": [entry.model_dump(mode="json") for entry in forecasts]})
+        return
+    row = "{:>5} {:>5} {:>5} {:>7} {:>13} {:>9} {:>9} {:>9}  {}"
+    out = console()
+    out.print(row.format("depth", "width", "heads", "blocks", "largest block", "memory", "measure", "confirm", ""))
+    for entry in forecasts:
+        case = entry.case
+        words = ["stored"] * entry.stored + ["not confirmed by default"] * (not entry.confirms and not entry.stored)
+        out.print(
+            row.format(
+                case.depth, case.width, case.heads, entry.blocks, entry.largest_block, show_bytes(entry.bytes),
+                show_seconds(entry.seconds), show_seconds(entry.confirm_seconds), ", ".join(words),
+            ),
+            soft_wrap=True,
+        )  # fmt: skip
+    out.print(
+        f"about {show_seconds(sum(e.total_seconds for e in forecasts))} in total (estimated). Nothing was measured."
+    )
+
+
+class RankTable:
+    """One case in full, or a row for each of several as it is done."""
+
+    _ROW = "{:>5} {:>5} {:>5} {:>12} {:>12} {:>8}  {}"
+
+    def __init__(self, *, single: bool, json: bool, blocks: bool) -> None:
+        self.single, self.json, self.blocks = single, json, blocks
+        if not (single or json):
+            head = self._ROW.format("depth", "width", "heads", "rank", "upper bound", "time", "")
+            console().print(head.rstrip())
+
+    def add(self, certificate: Certificate, store: "Store | None", stored: bool) -> None:
+        """Show one more."""
+        if self.json:
+            return
+        if self.single:
+            _show_one(certificate, self.blocks, store, stored)
+            return
+        case = certificate.case
+        words = ["reaches the bound" if certificate.reached else "below the bound", _confirmed(certificate)]
+        words += ["stored"] * stored
+        out = console()
+        out.print(
+            self._ROW.format(
+                case.depth, case.width, case.heads, certificate.rank, certificate.bound,
+                show_seconds(certificate.seconds, 5), ", ".join(words),
+            ),
+            soft_wrap=True,
+        )  # fmt: skip
+        if self.blocks:
+            out.print(f"      blocks {list(certificate.blocks)}", soft_wrap=True)
+
+
+def _confirmed(certificate: Certificate) -> str:
+    second = certificate.confirmed
+    return f"confirmed modulo {second.prime} by {second.algorithm.upper()}" if second else "not confirmed"
+
+
+def _show_one(certificate: Certificate, blocks: bool, store: "Store | None", stored: bool) -> None:
+    out = console()
+    case, rank, bound = certificate.case, certificate.rank, certificate.bound
+    a, b = case.positions
+    kinds = [word for word, on in (("residual", case.residual), ("causal", case.causal)) if on]
+    about = [f"depth {case.depth}, width {case.width}, heads {case.heads}, {a} + {b} positions", *kinds]
+    sure = certificate.reached or certificate.almost_surely_exact
+    out.print(
+        f"separation rank {'' if sure else 'at least '}{rank}   ({', '.join(about)}, {case.weights} weights)",
+        soft_wrap=True,
+        markup=False,
+    )
+    less = certificate.relations
+    counted = f"{bound + less} − {less} relations = {bound}" if less else f"{bound}"
+    if certificate.reached:
+        outcome = f"reached, so {rank} is the exact separation rank"
+    elif sure:
+        outcome = f"not reached: the rank is at least {rank}, and almost surely equal to it"
+    else:
+        outcome = f"not reached: the rank is at least {rank}"
+    out.print(f"upper bound     {counted} — {outcome}", soft_wrap=True)
+    if not certificate.reached and (ideal := certificate.ideal_bound) is not None:
+        reached = "reached" if rank == ideal else "not reached"
+        out.print(f"by ideals       {ideal} — {reached} (computed modulo a prime, not proved)")
+    _show_theorem(case)
+    if blocks:
+        from rich.table import Table
+
+        table = Table("block", "rank", "upper bound", box=None, pad_edge=False)
+        for k, (block_rank, most) in enumerate(zip(certificate.blocks, certificate.block_bounds, strict=True)):
+            table.add_row(str(k) if len(certificate.blocks) > 1 else "all", str(block_rank), str(most))
+        out.print(table)
+    out.print(
+        f"measured        modulo {certificate.prime} in {show_seconds(certificate.seconds, 5)}, "
+        + _confirmed(certificate)
+    )
+    if store:
+        note = " (stored before; nothing was measured)" if stored else ""
+        out.print(f"certificate     {store.path(case)}{note}", soft_wrap=True, markup=False)
+
+
+def _show_theorem(case: Case) -> None:
+    """The theorem for this shape; nothing for networks that the theorems are not about."""
+    from deepwide.separation import bounds_of
+
+    answer = bounds_of(case)
+    if answer is None:
+        return
+    if answer.lower is not None and answer.upper is not None:
+        text = f"Theorem {answer.theorem}:      between {answer.lower.about or '1 (trivial)'} and {answer.upper.about}"
+    else:
+        text = f"Theorems:       {f'none applies: {answer.why}' if answer.regime == 'at' else 'undefined here'}"
+    console().print(text)
+
 
 _EXAMPLE = """
 Examples: [bold]deepwide rank --depth 2 --width 3 --blocks[/bold] (49, at once);
@@ -41,7 +194,10 @@ Positions = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Draws the weights and the sample points.")]
 Weights = Annotated[str, typer.Option(metavar="WHICH", help="random, identity, or an .npz or .safetensors file.")]
-Prime = Annotated[int, typer.Option(help="The field to work in.")]
+Prime = Annotated[
+    int | None,
+    typer.Option(help=f"The field to work in; default: {PRIME}, or drawn anew for weights from a file."),
+]
 Memory = Annotated[str | None, typer.Option(help="How much memory may be used, such as 8GB.")]
 Residual = Annotated[bool, typer.Option(help="Add the residual connection.")]
 Causal = Annotated[bool, typer.Option(help="Each position sees only itself and earlier ones.")]
@@ -60,7 +216,7 @@ def rank(
     at: Annotated[int, typer.Option(help="The position the output is read at; −1 is the last.")] = -1,
     weights: Weights = "random",
     seed: Seed = 0,
-    prime: Prime = PRIME,
+    prime: Prime = None,
     blocks: Annotated[bool, typer.Option(help="Show each block beside its bound.")] = False,
     full_grid: Annotated[
         bool, typer.Option(help="No grading, no Gram form: eq. 3 position by position (slow, independent).")
@@ -106,7 +262,7 @@ def rank(
         )
         for number, size, head_count in _shapes(depth, width, heads, weights)
     ]  # fmt: skip
-    store = Store(out) if out else None
+    store = separation.Store(out) if out else None
     if store and store.holds_one and len(cases) > 1:
         raise DeepwideError(f"{len(cases)} cases need a folder for their certificates, not the file {out}.")
     budget = parse_bytes(memory) if memory else None
@@ -144,11 +300,15 @@ def verify(
     """Check a certificate again, from its seeds, by another evaluation and by FLINT."""
     from deepwide.separation import verify as verify_certificate
 
+    if separation.is_structured(file):
+        _verify_structured(file, parse_bytes(memory) if memory else None, json)
+        return
     answer = verify_certificate(file, memory=parse_bytes(memory) if memory else None, watcher=Terminal())
     if json:
         print_json(answer)
         return
     primes = f"modulo {answer.prime}" + (f" and modulo {answer.second_prime}" if answer.second_prime else "")
+    primes += f" and modulo {answer.drawn_prime}, drawn now" if answer.drawn_prime else ""
     same = "" if answer.independent else " (the evaluation that made it: there is no other for a causal network)"
     left_out = f" Modulo {answer.points_only} only the points were compared." if answer.points_only else ""
     console().print(
@@ -159,6 +319,58 @@ def verify(
     )
 
 
+def _verify_structured(file: Path, memory: int | None, json: bool) -> None:
+    checked = separation.verify_structured(file, memory=memory)
+    if json:
+        print_json(checked)
+        return
+    console().print(
+        f"{file} holds: the rank of generic weights is at least {checked.lower} and at most {checked.upper}; blocks "
+        f"{', '.join(map(str, checked.blocks))} written down again from the seed and ranked modulo {checked.prime} by "
+        "FLINT.",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+@rank_app.command(epilog="Example: deepwide rank structured --depth 4 --width 2")
+def structured(
+    depth: Annotated[int, typer.Option(help="Layers.")],
+    width: Annotated[int, typer.Option(help="Model width.")],
+    seed: Annotated[int, typer.Option(help="Draws the diagonals.")] = 0,
+    confirm: Annotated[bool, typer.Option(help="Again modulo a second prime.")] = True,
+    memory: Memory = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate; resumable.")] = None,
+    json: Json = False,
+) -> None:
+    """A proved lower bound for generic weights of one head, from diagonal ones: reaches further than sampling."""
+    if out and out.exists():
+        raise DeepwideError(f"{out} exists; check it with rank verify, or choose another file.")
+    answer = separation.structured_rank(
+        depth, width, seed=seed, confirm=confirm, memory=parse_bytes(memory) if memory else None, out=out
+    )
+    if json:
+        print_json(answer)
+        return
+    screen = console()
+    if answer.reached:
+        outcome = f"{answer.lower}: proved from both sides"
+    else:
+        outcome = f"at least {answer.lower} by diagonal weights, at most {answer.upper}"
+    screen.print(f"separation rank of generic weights {outcome}   (depth {depth}, width {width}, one head)")
+    for block in answer.blocks:
+        rows, columns = block.largest
+        screen.print(
+            f"block {block.block}  rank {block.rank} of {block.bound}, by signs in {block.classes} parts, the "
+            f"largest {rows} × {columns}"
+        )
+    second = answer.second
+    again = f", again modulo {second.prime} by {second.algorithm}" if second else ", not confirmed"
+    screen.print(f"modulo {answer.prime} in {show_seconds(answer.seconds, 5)}{again}; other blocks by Lemma A")
+    if out:
+        screen.print(f"certificate {out}", soft_wrap=True, markup=False)
+
+
 @rank_app.command(epilog="Example: deepwide rank partitions --depth 2 --width 2")
 def partitions(
     depth: Annotated[int, typer.Option(help="Layers.")],
@@ -167,7 +379,7 @@ def partitions(
     positions: Annotated[int | None, typer.Option(help="Positions per side; default: the width.")] = None,
     weights: Weights = "random",
     seed: Seed = 0,
-    prime: Prime = PRIME,
+    prime: Annotated[int, typer.Option(help="The field to work in.")] = PRIME,
     residual: Residual = False,
     memory: Memory = None,
     json: Json = False,
@@ -252,7 +464,7 @@ def _refuse_misplaced(context: typer.Context) -> None:
 def _shapes(depth: str | None, width: str | None, heads: str, weights: str) -> list[tuple[int, int, int]]:
     """Every (depth, width, heads) that is asked for; a weight file gives depth and width itself."""
     if weights not in ("random", "identity") and (depth is None or width is None):
-        file_depth, file_width = file_shape(Path(weights))
+        file_depth, file_width = separation.file_shape(Path(weights))
         depth, width = depth or str(file_depth), width or str(file_width)
     if depth is None or width is None:
         missing = "--depth" if depth is None else "--width"
@@ -304,7 +516,12 @@ def _epsilons(text: str) -> tuple[float, ...]:
 
 
 def _forecasts(
-    cases: list[Case], store: Store | None, confirm: bool | None, prime: int, full_grid: bool, memory: int | None
+    cases: list[Case],
+    store: "Store | None",
+    confirm: bool | None,
+    prime: int | None,
+    full_grid: bool,
+    memory: int | None,
 ) -> list[Forecast]:
     """All cases checked before the first one starts; of several, those that are too large are skipped."""
     forecasts = []

@@ -5,16 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepwide.cli.app import Json, app, console, print_json
+from deepwide.cli.app import Json, Plot, app, console, print_json
 from deepwide.errors import DeepwideError
 
 if TYPE_CHECKING:
     from deepwide.separation import Bounds
-
-Plot = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite)."),
-]
 
 _EXAMPLE = """
 Example: [bold]deepwide bounds --depth 6 --width 1000 --heads 16 --match 2[/bold]
@@ -75,12 +70,13 @@ def _show(answer: "Bounds") -> None:
     out.print(table)
     exception = upper_bounds(Case(3, 4))
     out.print(
-        "\nThe dimension count is a proved upper bound. With random weights, as many positions on both sides and "
-        "neither mask nor residual connection, every measured rank reached it (with more heads: the count for these "
-        "heads), "
-        f"except at L = 3, d = 4: there {exception.relations} proved relations lower it from "
-        f"{exception.total + exception.relations} to {exception.total}, which was reached. "
-        "For sizes that were not measured only the upper bound is claimed.",
+        "\nThe dimension count is a proved upper bound. What structured weights reach is a proved lower bound for "
+        "generic weights with at least as many positions per side as the width. With random weights, as many "
+        "positions on both sides and neither mask nor residual connection, every measured rank reached the count "
+        "(with more heads: the "
+        f"count for these heads), except at L = 3, d = 4: there {exception.relations} proved relations lower it from "
+        f"{exception.total + exception.relations} to {exception.total}, which was reached. With one head at depth 2 it "
+        "is proved to be reached. For other sizes that were not measured only the bounds are claimed.",
         style="dim",
     )
     if answer.match:

@@ -1,4 +1,4 @@
-"""`deepwide sweep plan|run|status|resume|retry|export|init`, and the worker that executors start."""
+"""`deepwide sweep plan|run|status|resume|retry|export|verify|init`, and the worker that executors start."""
 
 import os
 import sys
@@ -182,6 +182,8 @@ def export(
         raise DeepwideError(f"no cell of {parsed.name} in {home} has anything to export yet.")
     if missing := sweeping.unfinished(cells, home):
         print(f"{missing} of {len(cells)} cells have not finished: the table is not complete yet.", file=sys.stderr)
+    if old := sweeping.unchecked(cells, home):
+        print(f"{old} results were written before results carried a checksum: they are unchecked.", file=sys.stderr)
     if to is None:
         print_json(frame.to_dicts()) if json else print(frame.write_csv(), end="")
         return
@@ -190,6 +192,21 @@ def export(
         print_json({"name": parsed.name, "rows": len(frame), "columns": frame.columns, "file": str(to)})
         return
     console().print(f"Saved {len(frame)} rows of {len(frame.columns)} columns: {to}", markup=False)
+
+
+@group.command(epilog="Example: deepwide sweep verify runs/first")
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A folder of runs, or one run.", metavar="FOLDER")],
+    json: Json = False,
+) -> None:
+    """Read every byte of every run in a folder and print what is damaged and what to do; exit code 1 if anything is."""
+    from deepwide.cli.sweep_tables import show_verification
+    from deepwide.sweeping import verify as verify_runs
+
+    verification = verify_runs(folder)
+    print_json(verification) if json else show_verification(verification, console())
+    if verification.damaged:
+        raise typer.Exit(1)
 
 
 @group.command(epilog="Example: deepwide sweep init mine.toml")
@@ -236,7 +253,7 @@ def _read(path: Path, overrides: list[str] | None, network: bool = False) -> "Sp
 
 def _end(state: "SweepState") -> None:
     """What the exit code and the last sentence are when the sweep is not as it should be."""
-    for code in ("disk_full", "unreadable"):
+    for code in ("disk_full", "unreadable", "blocked"):
         if note := state.note(code):
             raise DeepwideError(str(note))
     if state.note("stopped"):

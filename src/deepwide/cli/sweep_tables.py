@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from deepwide.cli.app import console
+from deepwide.errors import one_line
 from deepwide.quantities import plural, show_bytes, show_count, show_seconds
-from deepwide.sweeping import STATES, CellState, Expansion, SweepState
+from deepwide.sweeping import STATES, CellState, Expansion, SweepState, Verification
 
 MOST_ROWS = 40
 FRAME_ROWS = 4  # of a live table, that are not cells: title, header, caption, cursor
+NOT_DAMAGE = {"leftover": "left by killed workers", "unchecked": "from before checksums, unchecked"}
 LINE_SECONDS = 10.0  # between lines, when the output is a log
 COLOURS = {"done": "green", "running": "cyan", "waiting": "dim", "interrupted": "yellow", "lost": "yellow"}
 # What moves or needs a person comes first where there is no room for all.
@@ -92,6 +95,17 @@ def show_state(state: SweepState, out: Console) -> None:
     if note := state.note("finished_before"):
         text = str(note)
         out.print(text[:1].upper() + text[1:])
+
+
+def show_verification(verification: Verification, out: Console) -> None:
+    """What is damaged, line by line, with its remedy; then how many runs are whole."""
+    for finding in verification.damaged:
+        where = f"{finding.run}/{finding.file}"
+        out.print(one_line(f"{where}: {finding.what}. To do: {finding.remedy}."), soft_wrap=True, markup=False)
+    others = Counter(finding.kind for finding in verification.findings if finding.kind != "damaged")
+    text = f"{verification.whole} of {plural(verification.runs, 'run')} whole"
+    text += "".join(f"; {plural(count, 'file')} {NOT_DAMAGE[kind]}" for kind, count in sorted(others.items()))
+    out.print(f"{text}.", soft_wrap=True, markup=False)
 
 
 def watch_states(states: Iterable[SweepState], out: Console) -> None:

@@ -8,8 +8,7 @@ import typer
 from rich.markup import escape
 
 from deepwide.cli.app import app, console, load
-from deepwide.errors import DeepwideError
-from deepwide.extras import is_installed, missing
+from deepwide.errors import DeepwideError, is_installed, missing
 from deepwide.files import write_text
 
 SWEEP = """\
@@ -35,13 +34,14 @@ tokens = "150k"
 width_multiple = 4
 tolerance = 0.4
 """
+STUDY = "--set networks=5 --set trained=0"
 MODELS = "gpt3-175b llama-3-8b llama-3.1-405b qwen2.5-32b gpt2-xl smollm2-360m pythia-1b"
 
 
 def steps(home: Path) -> list[tuple[str, str, dict[str, str]]]:
     """Question, command, and what the command needs beyond the core: module and extra."""
-    spec, runs, law, picture, fitted = (
-        shlex.quote(str(home / name)) for name in ("sweep.toml", "runs", "law.json", "map.svg", "fitted.svg")
+    spec, runs, law, picture, fitted, studied = (
+        shlex.quote(str(home / name)) for name in ("sweep.toml", "runs", "law.json", "map.svg", "fitted.svg", "study")
     )
     plot, exact, fit = {"altair": "plot", "vl_convert": "plot"}, {"flint": "rank", "scipy": "rank"}, {"scipy": "fit"}
     return [
@@ -50,16 +50,20 @@ def steps(home: Path) -> list[tuple[str, str, dict[str, str]]]:
         ("What does the theory say of depth 6 and width 1000?", "bounds --depth 6 --width 1000 --match 2", exact),
         ("What is the separation rank of a small network, exactly?", "rank --depth 3 --width 2", exact),
         ("And your own data? Four depths at three sizes", f"sweep run {spec} --runs {runs}", {"torch": "train"}),
-        # Three sizes are too few to show where depths cross; a bowl in depth needs no more.
         (
             "Which depth is best at a size, according to these runs?",
-            f"fit {runs} --kind ridge --base power --law {law} --picture map --plot {fitted}",
+            f"fit {runs} --law {law} --picture map --plot {fitted}",
             {"torch": "train"} | fit | plot,
         ),
         (
             "The loop closes: a plan by that law (a guess, from runs this small)",
             f"plan 100k --law {law}",
             {"torch": "train"} | fit,
+        ),
+        (
+            "And the literature? Claims of one paper, tested (too few networks to decide)",
+            f"study run rank-collapse {STUDY} --out {studied}",
+            {"torch": "train"} | fit | plot,
         ),
     ]
 
@@ -68,7 +72,7 @@ def steps(home: Path) -> list[tuple[str, str, dict[str, str]]]:
 def tour(
     out: Annotated[Path, typer.Option(help="Folder for the pictures, the sweep and its law.")] = Path("out"),
 ) -> None:
-    """A few minutes' walk: plan, audit, ask the theory, measure a rank, run a sweep, fit a law, plan with it."""
+    """A few minutes' walk: plan, audit, ask the theory, measure a rank, run a sweep, fit a law, test a paper."""
     load(None)
     home = out.resolve()
     console().print(f"The tour's sweep is written to {escape(str(write_text(home / 'sweep.toml', SWEEP)))}")

@@ -12,8 +12,7 @@ from rich.console import Console
 
 from deepwide.answers import Note
 from deepwide.cli.app import Json, app, console, print_json
-from deepwide.errors import DeepwideError
-from deepwide.extras import needs
+from deepwide.errors import DeepwideError, needs
 from deepwide.settings import with_setting
 
 if TYPE_CHECKING:
@@ -43,7 +42,10 @@ def train(
     preset: Annotated[str | None, typer.Option(help="levine (GPT-2's kind), llama, or linear (the theory's).")] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="language (the default), copying, sorting, reversing, parity, majority or matching."),
+        typer.Option(
+            help="language (the default), copying, sorting, reversing, repeats, parity, majority, matching, hops, "
+            "connectivity or blocks."
+        ),
     ] = None,
     data: Annotated[str | None, typer.Option(help=DATA_HELP)] = None,
     seed: Annotated[int | None, typer.Option(help="Of initial weights and the order of the data.")] = None,

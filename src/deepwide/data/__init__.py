@@ -1,27 +1,25 @@
-"""Text in, memory-mapped tokens out. The config needs neither torch nor numpy; the rest is loaded when first used."""
+"""Text in, memory-mapped tokens out, without torch. Names are loaded when first used: the config needs no numpy."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from deepwide import offered
 from deepwide.data.config import DataConfig
-from deepwide.doors import offered
 
 if TYPE_CHECKING:
-    from deepwide.data.batches import training_batch, validation_batches
     from deepwide.data.corpus import Corpus, fingerprint, prepare, training_tokens
-    from deepwide.data.registry import allow_network
     from deepwide.data.shuffling import draws, key_of, permuted
+    from deepwide.data.sources import allow_network
 
 _HOME = {
     "Corpus": "corpus",
-    "allow_network": "registry",
+    "allow_network": "sources",
     "draws": "shuffling",
     "fingerprint": "corpus",
     "key_of": "shuffling",
     "permuted": "shuffling",
     "prepare": "corpus",
-    "training_batch": "batches",
     "training_tokens": "corpus",
-    "validation_batches": "batches",
 }
 __all__ = [
     "Corpus",
@@ -32,11 +30,6 @@ __all__ = [
     "key_of",
     "permuted",
     "prepare",
-    "training_batch",
     "training_tokens",
-    "validation_batches",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, _HOME, name)
+__getattr__ = partial(offered, __name__, _HOME)

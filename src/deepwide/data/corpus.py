@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepwide.data.config import DataConfig
-from deepwide.data.registry import cache_folder
-from deepwide.data.sources import documents, files
+from deepwide.data.sources import cache_folder, documents, files
 from deepwide.data.tokenisers import Tokeniser, make_tokeniser, stored_tokeniser
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, OutsideError
 from deepwide.files import move, sync_folder, temporary_beside, write_new, write_text
 
 VERSION = "1"  # of splitting and tokenising: raise it when the same text would give other tokens
@@ -59,7 +58,7 @@ def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
     config = config.resolved()
     name = expected if expected and _home(expected).is_dir() else fingerprint(config)
     if expected and name != expected:
-        raise DeepwideError(
+        raise OutsideError(
             f"the data '{config.source}' has changed since this run began: put the old data back, or start a new run."
         )
     if not _home(name).is_dir():
@@ -137,6 +136,7 @@ def _make(config: DataConfig, name: str) -> None:
     temporary.mkdir()
     try:
         about: dict[str, Any] = {"version": VERSION, "source": config.source, "vocab": config.vocab_size, "dtype": kind}
+        about["fingerprint"] = name
         for part in PARTS:
             count = tokens = 0
             digest = hashlib.sha256()
@@ -167,6 +167,11 @@ def _open(config: DataConfig, name: str) -> Corpus:
     try:
         about = json.loads((home / "corpus.json").read_text(encoding="utf-8"))
         kind = _dtype(config.vocab_size)
+        # Caches from before they named their text have no fingerprint; one of another text has another.
+        if about.get("fingerprint", name) != name:
+            raise ValueError("fingerprint")
+        if (about["version"], about["vocab"], about["dtype"]) != (VERSION, config.vocab_size, kind):
+            raise ValueError("version")
         parts = []
         for part in PARTS:
             path = home / f"{part}.bin"
@@ -178,7 +183,7 @@ def _open(config: DataConfig, name: str) -> Corpus:
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, DeepwideError):
             raise
-        raise DeepwideError(
+        raise OutsideError(
             f"the tokens stored in {home} are damaged: delete that folder, they are made again."
         ) from None
     train, validation = parts

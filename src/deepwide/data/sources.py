@@ -1,16 +1,18 @@
 """Documents from what the setting `data.source` names.
 
     python              the Python standard library's own source, on every machine with nothing downloaded
-    a registry name     see registry.py
+    a public set        by name: found under $DEEPWIDE_DATA, or fetched, with its checksum, if the network is allowed
     a file              text; .jsonl or .parquet, whose column is text; each may be .gz; .zip and .tar.* of text files
     a folder            all such files in it, in order of their names, hidden ones and hidden folders left out
     hf:owner/name       a Hugging Face data set, with `datasets` installed and the network allowed
 
 A document is a file, a row of a table, or, in a text file of more than a megabyte or given by itself, about four
-kilobytes of whole paragraphs. Everything is read as a stream.
+kilobytes of whole paragraphs. Everything is read as a stream, in memory that does not depend on the source: a line is
+read in pieces, and an archive that unpacks to hundreds of times its size is refused, for no text does.
 """
 
 import gzip
+import hashlib
 import json
 import lzma
 import os
@@ -18,18 +20,147 @@ import sysconfig
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from deepwide.data.config import DataConfig
-from deepwide.data.registry import NETWORK, REGISTRY, find_set, network_allowed
-from deepwide.errors import DeepwideError, did_you_mean, quoted
-from deepwide.extras import install
+from deepwide.errors import DeepwideError, OutsideError, did_you_mean, install, quoted
+
+NETWORK = "DEEPWIDE_NETWORK"
+
+
+@dataclass(frozen=True)
+class PublicSet:
+    """A corpus, the folder it has under $DEEPWIDE_DATA, and where its files are on the network."""
+
+    name: str
+    about: str
+    licence: str
+    files: Mapping[str, str]  # address: checksum of the file, as pooch writes it
+
+
+_WIKITEXT = "https://raw.githubusercontent.com/pytorch/examples/main/word_language_model/data/wikitext-2"
+
+REGISTRY: Mapping[str, PublicSet] = {
+    entry.name: entry
+    for entry in (
+        PublicSet(
+            "tinyshakespeare",
+            "1.1 MB of Shakespeare's plays",
+            "public domain",
+            {
+                "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt": (
+                    "sha256:86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+                )
+            },
+        ),
+        PublicSet(
+            "wikitext-2",
+            "2.4 MB of Wikipedia: WikiText-2's validation and test parts",
+            "CC BY-SA",
+            {
+                f"{_WIKITEXT}/{part}.txt": f"sha256:{checksum}"
+                for part, checksum in (
+                    ("valid", "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"),
+                    ("test", "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0"),
+                )
+            },
+        ),
+        PublicSet(
+            "enwik8",
+            "the first 100 MB of English Wikipedia in 2006 (under $DEEPWIDE_DATA: with its markup stripped)",
+            "GFDL, CC BY-SA",
+            # The checksum is the unpacked file's, the one that everybody quotes.
+            {"http://mattmahoney.net/dc/enwik8.zip": "unpacked md5:a1fa5ffddb56f4953e226637dabbb36a"},
+        ),
+        PublicSet(
+            "imdb",
+            "50,000 film reviews",
+            "research",
+            {
+                "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz": (
+                    "md5:7c2ac02c03563afcf9b574c7e56c153a"
+                )
+            },
+        ),
+    )
+}
+
+
+def cache_folder() -> Path:
+    """Where downloads and tokens are stored: $DEEPWIDE_CACHE, or deepwide in the user's cache."""
+    if given := os.environ.get("DEEPWIDE_CACHE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwide"
+
+
+def allow_network() -> None:
+    """Let this process and those that it starts fetch public corpora.
+
+    Not a setting of a run: it decides where the text comes from, and the fingerprint says what it is.
+    """
+    os.environ[NETWORK] = "1"
+
+
+def network_allowed() -> bool:
+    """Whether something may be fetched: after `allow_network()`, or with DEEPWIDE_NETWORK=1."""
+    return os.environ.get(NETWORK, "") not in ("", "0")
+
+
+def find_set(name: str) -> list[Path]:
+    """The files of a registered corpus."""
+    entry = REGISTRY[name]
+    local_data = os.environ.get("DEEPWIDE_DATA")
+    if local_data and (folder := Path(local_data) / name).is_dir():
+        return sorted(path for path in folder.iterdir() if path.is_file())
+    home = cache_folder() / "downloads" / name
+    wanted = {address: home / address.rpartition("/")[2] for address in entry.files}
+    if not all(path.exists() for path in wanted.values()) and not network_allowed():
+        raise OutsideError(
+            f"'{name}' is not on this machine: set DEEPWIDE_DATA to a folder that holds {name}/, or allow the network "
+            f"with {NETWORK}=1.",
+            remedies=("network",),
+        )
+    return [
+        _fetch(address, checksum, path)
+        for (address, checksum), path in zip(entry.files.items(), wanted.values(), strict=True)
+    ]
+
+
+def _fetch(address: str, checksum: str, path: Path) -> Path:
+    """The file at an address, by pooch, which checks it each time it is used."""
+    try:
+        import pooch  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise DeepwideError(f"Public corpora are fetched with pooch: {install('train')}.") from None
+    known = None if checksum.startswith("unpacked ") else checksum
+    try:
+        fetched = Path(pooch.retrieve(address, known_hash=known, fname=path.name, path=path.parent, progressbar=False))
+    except Exception as error:  # pooch passes on whatever the network raises
+        raise DeepwideError(f"{address} could not be fetched: {error}.") from None
+    if known is None:
+        _check_unpacked(fetched, checksum.removeprefix("unpacked md5:"))
+    return fetched
+
+
+def _check_unpacked(path: Path, md5: str) -> None:
+    import zipfile
+
+    digest = hashlib.md5(usedforsecurity=False)
+    with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    if digest.hexdigest() != md5:
+        raise DeepwideError(f"{path} is not what it should be (md5 {digest.hexdigest()}, not {md5}): delete it.")
+
 
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
 SPLIT_FROM = 1 << 20
+LONGEST_ROW = 64 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
+MOST_RATIO, RATIO_FROM = 200, 64 << 20  # unpacked to packed, once so much is unpacked; text is below 20
 DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
 
@@ -88,12 +219,12 @@ def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
             yield from _from_tar(path)
         elif name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
             with _opened(path) as file:
-                yield from _rows(file, column, path)
+                yield from _rows(_limited(_pieces(file, LONGEST_ROW), path), column, path)
         elif name.endswith(".parquet"):
             yield from _parquet(path, column)
         elif alone or name.endswith(".gz") or path.stat().st_size > SPLIT_FROM:
             with _opened(path) as file:
-                yield from paragraphs(file)
+                yield from paragraphs(_limited(_pieces(file), path))
         else:
             yield path.read_bytes()
     except DAMAGED as error:
@@ -108,6 +239,23 @@ def _opened(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # type: ignore[return-value]
 
 
+def _pieces(file: IO[bytes], most: int = LONGEST_PARAGRAPH) -> Iterator[bytes]:
+    """The lines of a file; one that is longer than `most` bytes comes in pieces."""
+    while piece := file.readline(most):
+        yield piece
+
+
+def _limited(pieces: Iterable[bytes], path: Path, before: list[int] | None = None) -> Iterator[bytes]:
+    """The same pieces, until they are more than the file can hold as text; `before` counts over several calls."""
+    total = [0] if before is None else before
+    most = max(RATIO_FROM, MOST_RATIO * path.stat().st_size)
+    for piece in pieces:
+        total[0] += len(piece)
+        if total[0] > most:
+            raise DeepwideError(f"{path} unpacks to more than {MOST_RATIO} times its size, which no text does.")
+        yield piece
+
+
 def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Whole paragraphs, about four kilobytes together; adding text at the end changes only the last one.
 
@@ -116,8 +264,10 @@ def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
     """
     document: list[bytes] = []
     size = 0
+    whole = True  # whether the line before had its end
     for line in lines:
-        blank = not line.strip()
+        ended = line.endswith(b"\n") or len(line) < LONGEST_PARAGRAPH
+        blank, whole = whole and ended and not line.strip(), ended
         if blank and size >= DOCUMENT_BYTES:
             yield b"".join(document)
             document, size = [], 0
@@ -138,6 +288,8 @@ def _rows(file: Iterable[bytes], column: str, path: Path) -> Iterator[bytes]:
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
+        if len(line) >= LONGEST_ROW and not line.endswith(b"\n"):
+            raise DeepwideError(f"line {number} of {path} is longer than {LONGEST_ROW >> 20} MiB.")
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
@@ -179,18 +331,31 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
 
 def _from_zip(path: Path) -> Iterator[bytes]:
     with zipfile.ZipFile(path) as archive:
+        unpacked = [0]
         for name in sorted(archive.namelist()):
             if not name.endswith("/"):
                 with archive.open(name) as file:
-                    yield from paragraphs(file) if archive.getinfo(name).file_size > SPLIT_FROM else [file.read()]
+                    large = archive.getinfo(name).file_size > SPLIT_FROM
+                    yield from _member(file, large, path, unpacked)
 
 
 def _from_tar(path: Path) -> Iterator[bytes]:
     """Members are read one after another and never written to disk."""
     with tarfile.open(path, "r:*") as archive:
+        unpacked = [0]
         for member in archive:
+            if member.issparse():
+                raise DeepwideError(f"{path} holds a sparse file, {quoted(member.name)}: unpack it yourself.")
             if member.isfile() and (file := archive.extractfile(member)):
-                yield from paragraphs(file) if member.size > SPLIT_FROM else [file.read()]
+                yield from _member(file, member.size > SPLIT_FROM, path, unpacked)
+
+
+def _member(file: IO[bytes], large: bool, path: Path, unpacked: list[int]) -> Iterator[bytes]:
+    """The documents of one file in an archive: paragraphs of a large one, a small one as a whole."""
+    if large:
+        yield from paragraphs(_limited(_pieces(file), path, unpacked))
+    else:
+        yield from _limited([file.read()], path, unpacked)
 
 
 def _hugging_face(config: DataConfig) -> Iterator[bytes]:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepwide.data.config import BYTES_VOCAB, DataConfig
-from deepwide.errors import DeepwideError
-from deepwide.extras import install
+from deepwide.errors import DeepwideError, install
 
 END = "<|end|>"
 TOGETHER = 256  # documents encoded at a time

@@ -1,58 +1,97 @@
-"""Loss against size, one curve per depth, and where neighbours cross: Levine et al.'s figure 2."""
+"""Loss against size, one curve per depth, and where depths cross: Levine et al.'s figure 2."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deepwide.figures.labels import Spot, corners, label_layers
-from deepwide.figures.runs import run_points, run_shape, size_title
+from deepwide.figures.runs import ENDINGS, LOSS, run_points, run_shape, size_title
 from deepwide.figures.style import HEIGHT, INK, WIDTH, depth_colour, framed, inline, share, size_axis
 from deepwide.quantities import show_count
 
 if TYPE_CHECKING:
-    from deepwide.fitting import Crossing, TransitionFit
+    from deepwide.fitting import TransitionFit
 
 POINTS = 80  # along a curve
+ENDS = ("low", "high")
 Span = tuple[float, float]
+Row = Mapping[str, Any]
 
 
 def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
-    """A curve per depth with its 95% band, the runs, and where neighbours cross."""
-    import altair as alt
-
+    """A fit's curve per depth with its 95% band, the runs, and where neighbours cross."""
     bands = [
-        {"depth": str(depth), "size": n, "loss": i.value, "low": i.low or i.value, "high": i.high or i.value}
+        {"depth": depth, "size": n, "loss": i.value, "low": i.low, "high": i.high}
         for depth, ends in zip(fit.curves.depths, fit.curves.ranges, strict=True)
         for n, i in _along(fit, depth, *ends)
     ]
-    crossings = [crossing for crossing in fit.crossings if crossing.size is not None]
-    beyond = [
-        {"depth": str(depth), "size": n, "loss": i.value, "pair": str((crossing.shallow, crossing.deep))}
-        for crossing in crossings
-        for depth in (crossing.shallow, crossing.deep)
-        for n, i in _to_the_crossing(fit, depth, crossing.size or math.nan)
+    crossings = [
+        {
+            "pair": f"{crossing.shallow}/{crossing.deep}",
+            "size": crossing.size,
+            "low": crossing.low,
+            "high": crossing.high,
+            "status": crossing.status,
+            "loss": fit.curves.loss(crossing.shallow, crossing.size)[0].value,
+        }
+        for crossing in fit.crossings
+        if crossing.size is not None
     ]
-    dots = run_points(fit)
-    span = _span([row["size"] for row in (*dots, *beyond)], crossings)
-    losses = [row["loss"] for row in (*dots, *bands, *beyond)]
-    reach = (min(losses) * 0.99, max(losses) * 1.01)
-    x = size_axis("size", span, size_title(fit))
+    beyond = [
+        {"depth": depth, "size": n, "loss": i.value, "pair": str((crossing.shallow, crossing.deep))}
+        for crossing in fit.crossings
+        if crossing.size is not None
+        for depth in (crossing.shallow, crossing.deep)
+        for n, i in _to_the_crossing(fit, depth, crossing.size)
+    ]
+    return crossing_chart(bands, run_points(fit), crossings, title, beyond=beyond, sizes=size_title(fit))
+
+
+def crossing_chart(
+    curves: Sequence[Row],
+    runs: Sequence[Row],
+    crossings: Sequence[Row],
+    title: str = "",
+    *,
+    beyond: Sequence[Row] = (),
+    sizes: str = "block parameters",
+    losses: str = LOSS,
+) -> Any:
+    """Curves with bands (depth, size, loss, low, high), runs, and crossings (pair, size, low, high, loss, status).
+
+    `beyond` has curves outside their runs, drawn dashed: one per `pair`. A run may have `diverged` set.
+    """
+    import altair as alt
+
+    depths = list(dict.fromkeys(str(row["depth"]) for row in curves))
+    bands = [
+        {**row, "depth": str(row["depth"])} | {end: row["loss"] if row[end] is None else row[end] for end in ENDS}
+        for row in curves
+    ]
+    dots = [{"run": ENDINGS[bool(row.get("diverged"))], **row, "depth": str(row["depth"])} for row in runs]
+    dashed = [{**row, "depth": str(row["depth"])} for row in beyond]
+    span = _span([row["size"] for row in (*dots, *dashed)], crossings)
+    values = [row["loss"] for row in (*dots, *bands, *dashed)]
+    reach = (min(values) * 0.99, max(values) * 1.01)
+    x = size_axis("size", span, sizes)
     scale = alt.Scale(type="log", domain=reach, nice=False)
-    y = alt.Y("loss:Q", scale=scale, title="loss", axis=alt.Axis(tickCount=8, format=".3~f"))
-    colour = depth_colour([str(depth) for depth in fit.curves.depths])
+    y = alt.Y("loss:Q", scale=scale, title=losses, axis=alt.Axis(tickCount=8, format=".3~f"))
+    colour = depth_colour(depths)
+    diverged = any(row["run"] != ENDINGS[0] for row in dots)
     layers: list[Any] = [
         alt.Chart(inline(bands)).mark_area(fillOpacity=0.15, clip=True)
-        .encode(x=x, y=alt.Y("low:Q", scale=scale, title="loss"), y2="high:Q", color=colour),
+        .encode(x=x, y=alt.Y("low:Q", scale=scale, title=losses), y2="high:Q", color=colour),
         alt.Chart(inline(bands)).mark_line(strokeWidth=1.8).encode(x=x, y=y, color=colour),
-        alt.Chart(inline(beyond)).mark_line(strokeWidth=1.4, strokeDash=[4, 3])
+        alt.Chart(inline(dashed)).mark_line(strokeWidth=1.4, strokeDash=[4, 3])
         .encode(x=x, y=y, color=colour, detail="pair:N"),
         alt.Chart(inline(dots)).mark_point(filled=True, size=45, opacity=0.9)
-        .encode(x=x, y=y, color=colour, shape=run_shape(fit),
+        .encode(x=x, y=y, color=colour, shape=run_shape(diverged),
                 tooltip=["depth:N", "size:Q", "loss:Q", "seed:N", "run:N"]),
     ]  # fmt: skip
     if crossings:
-        layers += _crossing_layers(alt.Chart(inline(_rows(fit, crossings, span, reach))), fit, span, x, y)
+        layers += _crossing_layers(alt.Chart(inline(_rows(crossings, dots, span, reach))), sizes, span, x, y)
     words = [
         "points: runs; bands: 95%; diamonds: where the deeper starts to win; ticks: its 95% limits,",
         "an arrow where there is none in the picture" + ("; dashed: beyond the runs" if beyond else ""),
@@ -60,10 +99,9 @@ def loss_curves(fit: "TransitionFit", title: str = "") -> Any:
     return framed(alt.layer(*layers), title or "Loss against size, one curve per depth", words, WIDTH, HEIGHT)
 
 
-def _crossing_layers(chart: Any, fit: "TransitionFit", span: Span, x: Any, y: Any) -> list[Any]:
+def _crossing_layers(chart: Any, title: str, span: Span, x: Any, y: Any) -> list[Any]:
     base = chart.encode(x=x, y=y)
-    style: dict[str, Any] = {"color": "#404040", "opacity": 1}
-    title = size_title(fit)
+    style: dict[str, Any] = {"color": INK, "opacity": 1}
     layers = label_layers(base, "pair", fontSize=11, color=INK)
     layers.append(base.mark_rule(strokeWidth=1.5, **style).encode(x=size_axis("from", span, title), x2="to:Q"))
     for end, shape in (("from", "triangle-left"), ("to", "triangle-right")):
@@ -75,10 +113,10 @@ def _crossing_layers(chart: Any, fit: "TransitionFit", span: Span, x: Any, y: An
     return [*layers, diamonds.encode(tooltip=["pair:N", "crossing:N", "limits:N"])]
 
 
-def _span(sizes: list[float], crossings: "list[Crossing]") -> Span:
+def _span(sizes: list[float], crossings: Sequence[Row]) -> Span:
     """The sizes shown: runs, crossings, and limits that are not far outside."""
     near = (min(sizes) / 2, 2 * max(sizes))
-    ends = [end for c in crossings for end in (c.low, c.high) if end and near[0] < end < near[1]]
+    ends = [row[end] for row in crossings for end in ENDS if row[end] and near[0] < row[end] < near[1]]
     return min(*sizes, *ends) / 1.15, max(*sizes, *ends) * 1.15
 
 
@@ -93,30 +131,29 @@ def _to_the_crossing(fit: "TransitionFit", depth: int, size: float) -> list[tupl
     return [] if low <= size <= high else _along(fit, depth, size, low if size < low else high, POINTS // 4)
 
 
-def _rows(fit: "TransitionFit", crossings: "list[Crossing]", span: Span, reach: Span) -> list[dict[str, Any]]:
+def _rows(crossings: Sequence[Row], runs: Sequence[Row], span: Span, reach: Span) -> list[dict[str, Any]]:
     """Each crossing with its limits; a side without one, or with one outside the picture, is open to the edge."""
     rows: list[dict[str, Any]] = []
     for crossing in crossings:
-        assert crossing.size is not None
-        low, high = crossing.low or 0.0, crossing.high or math.inf
-        outside = "" if crossing.status == "bracketed" else " (extrapolated)"
+        low, high = crossing["low"] or 0.0, crossing["high"] or math.inf
+        outside = "" if crossing["status"] == "bracketed" else " (extrapolated)"
         rows.append(
             {
-                "pair": f"{crossing.shallow} → {crossing.deep}{outside}",
-                "size": crossing.size,
-                "loss": fit.curves.loss(crossing.shallow, crossing.size)[0].value,
+                "pair": crossing["pair"].replace("/", " → ") + outside,
+                "size": crossing["size"],
+                "loss": crossing["loss"],
                 "from": max(low, span[0]),
                 "to": min(high, span[1]),
                 "from_open": low < span[0],
                 "to_open": high > span[1],
-                "crossing": show_count(round(crossing.size)),
+                "crossing": show_count(round(crossing["size"])),
                 "limits": " to ".join(
-                    show_count(round(end)) if end else "no limit" for end in (crossing.low, crossing.high)
+                    show_count(round(crossing[end])) if crossing[end] else "no limit" for end in ENDS
                 ),
             }
         )
     ends = [{"size": row[end], "loss": row["loss"], "pair": ""} for row in rows for end in ("from", "to")]
-    dots = [{"size": row["size"], "loss": row["loss"], "pair": ""} for row in run_points(fit)]
+    dots = [{"size": row["size"], "loss": row["loss"], "pair": ""} for row in runs]
     spots = [
         Spot(WIDTH * share(row["size"], *span), HEIGHT * (1 - share(row["loss"], *reach)), row["pair"])
         for row in (*rows, *dots, *ends)

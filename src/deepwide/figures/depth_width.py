@@ -11,31 +11,52 @@ from typing import Any
 import numpy as np
 
 from deepwide.answers import Interval
-from deepwide.arrays import Floats
 from deepwide.catalogue import find_model
 from deepwide.figures.labels import Spot, corners, label_layers
+from deepwide.figures.style import (
+    BLUE,
+    BROWN,
+    FAINT,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    PURPLE,
+    RED,
+    SLATE,
+    TEAL,
+    WIDTH,
+    framed,
+    inline,
+    log_ticks,
+    share,
+)
 from deepwide.laws import DepthLaw, Law, depth_law, measured_optimum, rival_laws
 from deepwide.planning import Audit, Plan
-from deepwide.quantities import show_count
+from deepwide.quantities import Floats, show_count
 from deepwide.shape import Shape
 
 SIZES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13)
 INSTEAD = "the same size at the law's depth"
 COLOURS = {
-    "too deep": "#c0392b",
-    "within": "#1e8449",
-    "too shallow": "#2471a3",
-    INSTEAD: "#45b39d",
-    "plan": "#1c1c1c",
-    "other depths": "#5d6d7e",
-    "best within √2 of its size": "#1c1c1c",
-    "run": "#d5a55b",
-    "public": "#8e8e8e",
+    "too deep": RED,
+    "within": TEAL,
+    "too shallow": BLUE,
+    INSTEAD: INK,
+    "plan": INK,
+    "other depths": SLATE,
+    "best within √2 of its size": INK,
+    "run": SLATE,
+    "public": GREY,
 }
-LAW_COLOURS = {"levine": "#d35400", "gemstones": "#7d3c98", "nanochat": "#117a65", "depth-delusion": "#b7950b"}
-OWN_LAW_COLOUR = "#1a5276"
+SHAPES = {"too deep": "triangle-up", "too shallow": "triangle-down", INSTEAD: "diamond", "plan": "diamond",
+          "best within √2 of its size": "diamond", "public": "square"}  # fmt: skip
+LAW_COLOURS = {"levine": ORANGE, "gemstones": PURPLE, "nanochat": TEAL, "depth-delusion": BROWN}
+OWN_LAW_COLOUR = BLUE
+# A law has a dash of its own beside its colour; the chosen one is solid.
+LAW_DASHES = {"levine": (5, 3), "gemstones": (7, 3), "nanochat": (2, 3), "depth-delusion": (9, 3, 2, 3)}
+OWN_LAW_DASH = (4, 2)
 MOST_LABELS = 30
-WIDTH, HEIGHT = 640, 420
 
 
 @dataclass(frozen=True)
@@ -111,76 +132,62 @@ def depth_width_map(
     y_low, y_high = 0.0, max(1.3 * max(depths), min(law_high, 2.5 * max(depths)), 12)  # a law must not dwarf the points
     x = alt.X("width:Q", title=f"equivalent width: √(N / ({layer_matrices:.3g}·depth)), N block parameters",
               scale=alt.Scale(type="log", domain=[x_low, x_high], nice=False),
-              axis=alt.Axis(grid=False, format=",d", labelOverlap=True, values=ticks(x_low, x_high)))  # fmt: skip
+              axis=alt.Axis(grid=False, format=",d", labelOverlap=True, values=log_ticks(x_low, x_high)))  # fmt: skip
     y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
               axis=alt.Axis(grid=False))  # fmt: skip
     layers = []
     for limits, opacity in ((_loss_limits(chosen), 0.08), (_law_limits(chosen), 0.25)):
         if limits is not None and (outline := _band(limits, x_low, x_high, layer_matrices)):
             layers.append(
-                alt.Chart(_data(outline)).mark_line(fill=colour, fillOpacity=opacity, strokeWidth=0, clip=True)
+                alt.Chart(inline(outline)).mark_line(fill=colour, fillOpacity=opacity, strokeWidth=0, clip=True)
                 .encode(x=x, y=y, order="order:Q")
             )  # fmt: skip
     sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices)
     layers.append(
-        alt.Chart(_data(sizes)).mark_line(strokeDash=[1, 3], color="#b0b0b0", strokeWidth=1, clip=True)
+        alt.Chart(inline(sizes)).mark_line(strokeDash=[1, 3], color=GREY, strokeWidth=1, clip=True)
         .encode(x=x, y=y, detail="size:N")
     )  # fmt: skip
     layers.append(
-        alt.Chart(_data(size_labels)).mark_text(color="#909090", fontSize=10, dy=-4, align="left")
+        alt.Chart(inline(size_labels)).mark_text(color=FAINT, fontSize=10, align="left", dx=5, dy=-5)
         .encode(x=x, y=y, text="size:N")
     )  # fmt: skip
     if size is not None:
         line = _equal_size(size, x_low, x_high, y_high, layer_matrices)
         layers.append(
-            alt.Chart(_data(line)).mark_line(strokeDash=[4, 3], color="#404040", strokeWidth=1.2, clip=True)
+            alt.Chart(inline(line)).mark_line(color=INK, strokeWidth=1.2, clip=True)
             .encode(x=x, y=y)
         )  # fmt: skip
+    keys = alt.Legend(symbolType="stroke", symbolSize=350, symbolStrokeWidth=2)
     curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
     layers.append(
-        alt.Chart(_data(curves)).mark_line(strokeWidth=2, clip=True).encode(
+        alt.Chart(inline(curves)).mark_line(strokeWidth=2, clip=True).encode(
             x=x, y=y,
             order="order:Q",
-            color=alt.Color("law:N", title="law", sort=order, scale=alt.Scale(
+            color=alt.Color("law:N", title="law", sort=order, legend=keys, scale=alt.Scale(
                 domain=order, range=[LAW_COLOURS.get(name, OWN_LAW_COLOUR) for name in order])),
-            strokeDash=alt.condition(alt.datum.law == chosen.name, alt.value([1, 0]), alt.value([6, 3])),
+            strokeDash=alt.StrokeDash("law:N", title="law", sort=order, legend=keys, scale=alt.Scale(
+                domain=order,
+                range=[[1, 0] if name == chosen.name else LAW_DASHES.get(name, OWN_LAW_DASH) for name in order])),
         )
     )  # fmt: skip
     rows = _rows(points, x_low, x_high, y_high, layer_matrices)
     kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
-    dots = alt.Chart(_data(rows)).encode(
-        x=x, y=y,
+    places = alt.Chart(inline(rows)).encode(x=x, y=y)
+    dots = places.encode(
         fill=alt.Fill("kind:N", title=None, sort=kinds,
                       scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds])),
+        shape=alt.Shape("kind:N", title=None, sort=kinds,
+                        scale=alt.Scale(domain=kinds, range=[SHAPES.get(kind, "circle") for kind in kinds])),
         tooltip=[alt.Tooltip(f"{name}:N") for name in ("name", "shape", "blocks", "detail")],
     )  # fmt: skip
     layers.append(dots.mark_point(size=70, strokeWidth=0.5, stroke="white", opacity=1))
     if sum(bool(row["name"]) for row in rows) <= MOST_LABELS:
-        layers += label_layers(dots, "name", fontSize=10)
+        layers += label_layers(places, "name", fontSize=10, color=INK)
     bands = "bands: 95% from the law's coefficients" + ("" if chosen.bowl else " and, wider, from the loss data")
-    equal = "dotted: equal N" + ("" if size is None else f", dashed: N = {show_count(size)}")
-    return (
-        alt.layer(*layers)
-        .resolve_scale(color="independent")
-        .properties(
-            width=WIDTH,
-            height=HEIGHT,
-            background="white",
-            title=alt.TitleParams(
-                title or f"Depth and width according to the {chosen.name} law",
-                subtitle=f"{bands}; {equal}",
-                subtitleColor="#707070",
-            ),
-        )
-        .configure_view(stroke="#d0d0d0")
-        .configure_axis(labelFontSize=11, titleFontSize=12)
-    )
-
-
-def _data(rows: list[dict[str, Any]]) -> Any:
-    import altair as alt
-
-    return alt.InlineData(values=rows)
+    equal = "dotted: equal N" + ("" if size is None else f", solid: N = {show_count(size)}")
+    words = title or f"Depth and width according to the {chosen.name} law"
+    drawn = alt.layer(*layers).resolve_scale(color="independent", strokeDash="independent")
+    return framed(drawn, words, f"{bands}; {equal}", WIDTH, HEIGHT)
 
 
 def _percent(interval: Interval | None) -> str:
@@ -191,7 +198,7 @@ def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, m
     """The points as data, with the corner that each one's label stands at."""
     widths = [point.map_width(matrices) for point in points]
     spots = [
-        Spot(WIDTH * np.log(w / x_low) / np.log(x_high / x_low), HEIGHT * (1 - point.depth / y_high), point.name)
+        Spot(WIDTH * share(w, x_low, x_high), HEIGHT * (1 - point.depth / y_high), point.name)
         for point, w in zip(points, widths, strict=True)
     ]
     return [
@@ -284,30 +291,29 @@ def _curves(
 
 
 def _equal_size(size: float, x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
-    """The curve of one size within the picture."""
-    d = np.geomspace(x_low, x_high, 160)
-    L = size / (matrices * d**2)
-    inside = (y_high >= L) & (L >= 0.5)
-    return [{"width": w, "depth": depth} for w, depth in zip(d[inside].tolist(), L[inside].tolist(), strict=True)]
+    """The curve of one size from edge to edge of the picture; empty where it does not enter it."""
+    enters = max(x_low, math.sqrt(size / (matrices * y_high)))
+    if enters >= x_high:
+        return []
+    d = np.geomspace(enters, x_high, 120)
+    L = np.minimum(size / (matrices * d**2), y_high)
+    return [{"width": w, "depth": depth} for w, depth in zip(d.tolist(), L.tolist(), strict=True)]
 
 
 def _sizes(
     x_low: float, x_high: float, y_high: float, matrices: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Curves of equal block parameters, each labelled where it enters the picture."""
+    """Curves of equal block parameters, each labelled where it enters the picture, with room for the label."""
     lines: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
     for size in SIZES:
         line = _equal_size(size, x_low, x_high, y_high, matrices)
+        if not line or line[0]["depth"] < 0.03 * y_high:
+            continue  # nothing but a line along the axis
         name = {"size": show_count(size)}
         lines += [row | name for row in line]
-        if len(line) > 10:
-            labels.append(name | {"width": line[0]["width"], "depth": min(line[0]["depth"], 0.96 * y_high)})
+        depth = min(line[0]["depth"], 0.95 * y_high)
+        width = math.sqrt(size / (matrices * depth))
+        if share(width, x_low, x_high) < 0.94:
+            labels.append(name | {"width": width, "depth": depth})
     return lines, labels
-
-
-def ticks(low: float, high: float) -> list[int]:
-    """Round numbers for a logarithmic axis, the fewer per decade the more decades there are."""
-    decades = np.log10(high / low)
-    steps = (1, 2, 5) if decades < 3 else (1, 3) if decades < 5 else (1,)
-    return [step * 10**power for power in range(16) for step in steps if low <= step * 10**power <= high]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from deepwide.figures.style import CATEGORIES, FAINT, framed, inline
+from deepwide.figures.style import POWER_LABEL, framed, inline, line_style, panel_title
 
 
 def layer_chart(
@@ -30,27 +30,27 @@ def layer_chart(
     positive = [row[name] for row in clipped for name in (value, "low", "high") if (row.get(name) or 0) > 0]
     span = [_power_below(min(positive)), _power_above(max(positive))] if positive else [0.1, 1]
     networks = list(dict.fromkeys(row[lines] for row in rows))
+    style = line_style(lines, networks)
     deepest = max((row["layer"] for row in rows), default=1)
     charts: list[Any] = []
     for panel in dict.fromkeys(row[panels] for row in rows):
         base = alt.Chart(inline([row for row in clipped if row[panels] == panel])).encode(
             x=alt.X("layer:Q", title="layer", axis=alt.Axis(grid=False, format="d", tickMinStep=1),
                     scale=alt.Scale(domain=[0, deepest], nice=False)),
-            color=alt.Color(f"{lines}:N", title=None, sort=networks,
-                            scale=alt.Scale(domain=networks, range=list(CATEGORIES[: len(networks)])),
-                            legend=alt.Legend(symbolType="circle", symbolOpacity=1)),
+            color=style["color"],
         )  # fmt: skip
         label = None if charts else value.replace("_", " ")
         y = alt.Y(
             f"{value}:Q",
             title=label,
             scale=alt.Scale(type="log", domain=span, nice=False, clamp=True),
-            axis=alt.Axis(values=_powers(*span), format="~e"),
+            axis=alt.Axis(values=_powers(*span), labelExpr=POWER_LABEL),
         )
         band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=label), y2="high:Q")
-        drawn = alt.layer(band, base.mark_line().encode(y=y), base.mark_point(filled=True, size=24).encode(y=y))
-        words = alt.TitleParams(str(panel), fontWeight="normal", color=FAINT, anchor="start")
-        charts.append(drawn.properties(width=250, height=260, title=words))
+        drawn = alt.layer(
+            band, base.mark_line().encode(y=y, **style), base.mark_point(filled=True, size=24).encode(y=y)
+        )
+        charts.append(drawn.properties(width=250, height=260, title=panel_title(str(panel))))
     return framed(alt.hconcat(*charts), title, subtitle)
 
 

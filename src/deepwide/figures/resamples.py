@@ -4,7 +4,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
-from deepwide.figures.style import BLUE, RED, framed, inline
+from deepwide.figures.style import BLUE, ORANGE, framed, inline
 from deepwide.quantities import show_count
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def _title(fit: "Fit", name: str) -> str:
         unit = f"best depth / depth of {base.name}" if base else "best depth (layers)"
         return unit + (f" at {show_count(round(fit.centre))}" if "drift" in fit.names else "")  # type: ignore[attr-defined]
     if name == "growth":
-        return "its power of the size" + (f" above that of {base.name}" if base else "")
+        return "growth of the best depth: power of the size" + (f" above that of {base.name}" if base else "")
     if name == "cost_of_factor_2":
-        return "cost of a factor 2 (%)"
+        return "cost of a factor 2 in depth (% of loss)"
     return f"exponent of {name.removesuffix('_exponent')}" if name.endswith("_exponent") else name
 
 
@@ -47,10 +47,10 @@ def _histogram(columns: dict[str, list[float]], title: str, note: str) -> Any:
 
     ((name, values),) = columns.items()
     bars = alt.Chart(inline([{"value": value} for value in values[1:]])).mark_bar(color=BLUE, opacity=0.7)
-    mark = alt.Chart(inline([{"value": values[0]}])).mark_rule(color=RED, strokeWidth=2)
+    mark = alt.Chart(inline([{"value": values[0]}])).mark_rule(color=ORANGE, strokeWidth=2)
     x = alt.X("value:Q", bin=alt.Bin(maxbins=40), title=name)
     chart = alt.layer(bars.encode(x=x, y=alt.Y("count()", title="resamples")), mark.encode(x="value:Q"))
-    words = f"{len(values) - 1} resamples of the runs; red: the estimate{note}"
+    words = f"{len(values) - 1} resamples of the runs; orange: the estimate{note}"
     return framed(chart, title or "Bootstrap", words, 420, 280)
 
 
@@ -67,7 +67,9 @@ def _clouds(columns: dict[str, list[float]], title: str, note: str) -> Any:
         x, y = alt.X("x:Q", title=first, **axis), alt.Y("y:Q", title=second, **axis)
         points = [{"x": a, "y": b} for a, b in zip(u, v, strict=True)]
         cloud = alt.Chart(inline(points[1 : drawn + 1])).mark_point(filled=True, size=12, opacity=0.4, color=BLUE)
-        centre = alt.Chart(inline(points[:1])).mark_point(shape="cross", size=120, color=RED, opacity=1)
+        centre = alt.Chart(inline(points[:1])).mark_point(
+            shape="cross", size=160, filled=True, stroke="white", strokeWidth=1, color=ORANGE, opacity=1
+        )
         panels.append(alt.layer(cloud, centre).encode(x=x, y=y).properties(width=260, height=220))
-    words = f"points: {drawn} resamples of the runs; red cross: the estimate{note}"
+    words = f"points: {drawn} resamples of the runs; orange cross: the estimate{note}"
     return framed(alt.concat(*panels, columns=3), title or "The fit over resamples of its runs", words)

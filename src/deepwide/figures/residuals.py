@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepwide.errors import DeepwideError
 from deepwide.figures.runs import UNKNOWN, run_points, run_shape, size_title
-from deepwide.figures.style import BLUE, depth_colour, framed, inline, size_axis
+from deepwide.figures.style import BLUE, GREY, depth_colour, framed, inline, size_axis
 
 if TYPE_CHECKING:
     from deepwide.fitting import Fit
@@ -23,10 +23,10 @@ def residual_plot(fit: "Fit", title: str = "") -> Any:
     y = alt.Y("residual:Q", title="loss above the fit (%)")
     base = (
         alt.Chart(inline(rows)).mark_point(filled=True, size=45, opacity=0.85)
-        .encode(y=y, color=colour, shape=run_shape(fit), tooltip=tip)
+        .encode(y=y, color=colour, shape=run_shape(bool(fit.diverged)), tooltip=tip)
     )  # fmt: skip
     span = (min(row["size"] for row in rows) / 1.15, max(row["size"] for row in rows) * 1.15)
-    zero = alt.Chart(inline([{"residual": 0}])).mark_rule(color="#909090").encode(y=y)
+    zero = alt.Chart(inline([{"residual": 0}])).mark_rule(color=GREY).encode(y=y)
     left = alt.layer(zero, base.encode(x=size_axis("size", span, size_title(fit)))).properties(width=360, height=280)
     # Where seeds or depths are weighted, an estimated leverage may pass 1.
     most = 1.02 * max(1.0, *(row["leverage"] for row in rows))

@@ -1,13 +1,15 @@
 """One chart definition, five files: SVG, PNG and PDF without a browser, HTML that needs no network, Vega-Lite JSON."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from deepwide.errors import DeepwideError
-from deepwide.extras import needs
+from deepwide.errors import DeepwideError, needs
 from deepwide.files import write_bytes, write_text
 
+# Control characters, half a surrogate pair, and what turns the reading order.
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 SUFFIXES = (".svg", ".png", ".pdf", ".html", ".json")
 
 
@@ -44,9 +46,32 @@ def save_chart(chart: Any, path: str | Path) -> Path:
         return write_text(target, chart.to_html(inline=True, json_kwds={"cls": _InScript}))
     import vl_convert
 
-    spec = chart.to_json()
+    spec = chart_spec(chart)
     if suffix == ".svg":
         return write_text(target, vl_convert.vegalite_to_svg(spec))
     if suffix == ".pdf":
         return write_bytes(target, vl_convert.vegalite_to_pdf(spec))
     return write_bytes(target, vl_convert.vegalite_to_png(spec, scale=2))
+
+
+def chart_spec(chart: Any) -> dict[str, Any]:
+    """A chart's specification whose texts print: vl-convert ends the whole process at an escape character in a name."""
+    spec: dict[str, Any] = _cleaned(chart.to_dict())
+    return spec
+
+
+def clean(text: object) -> str:
+    """Text that prints: what would steer a terminal, break the encoding or turn the reading order is replaced.
+
+    >>> clean("a\\x1b[0m\\u202eb\\ud800")
+    'a�[0m�b�'
+    """
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {clean(name): _cleaned(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(inner) for inner in value]
+    return clean(value) if isinstance(value, str) else value

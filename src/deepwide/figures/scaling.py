@@ -3,12 +3,12 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from deepwide.figures.style import BLUE, FAINT, GREY, INK, RED, framed, inline
+from deepwide.figures.style import framed, inline, line_style, panel_title
 
 if TYPE_CHECKING:
     from deepwide.training import ScalingCheck
 
-COLOURS = (GREY, BLUE, INK, RED)  # from the embeddings to the head
+UNITS = {"width": "width", "depth": "depth (layers)"}
 
 
 def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
@@ -18,9 +18,9 @@ def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
     rows = _rows(check)
     places = list(dict.fromkeys(row["place"] for row in rows))
     kinds = list(dict.fromkeys(row["parametrisation"] for row in rows))
-    changes = [row["change"] for row in rows if row["change"] > 0]
+    changes = [row[name] for row in rows for name in ("least", "most") if row[name] > 0]
     span = [min(changes) / 1.5, max(changes) * 1.5] if changes else [0.1, 1]
-    colour = alt.Color("place:N", sort=places, scale=alt.Scale(range=list(COLOURS)), title="where")
+    style = line_style("place", places)
     grid: list[Any] = []
     for along in dict.fromkeys(row["along"] for row in rows):
         line: list[Any] = []
@@ -38,30 +38,37 @@ def scaling_chart(check: "ScalingCheck", title: str = "") -> Any:
                     "size:Q",
                     scale=alt.Scale(type="log", base=2, nice=False),
                     axis=alt.Axis(values=sizes, format="d", grid=False),
-                    title=along,
+                    title=UNITS[along],
                 ),
                 y=alt.Y(
                     "change:Q",
                     scale=alt.Scale(type="log", domain=span, nice=False),
                     axis=alt.Axis(values=_powers(*span), format="~g"),
-                    title="change of activations (rms)" if not line else None,
+                    title="change of activations, rms" if not line else None,
                 ),
-                color=colour,
+                color=style["color"],
                 tooltip=["parametrisation:N", "place:N", "size:Q", "start:Q", "after:Q", "change:Q"],
             )
             line.append(
-                alt.layer(base.mark_line(), base.mark_point(filled=True, size=36)).properties(
+                alt.layer(
+                    base.mark_rule(strokeWidth=2).encode(y="least:Q", y2="most:Q"),
+                    base.mark_line().encode(**style),
+                    base.mark_point(filled=True, size=36, opacity=1),
+                ).properties(
                     width=210,
                     height=170,
-                    title=alt.TitleParams(kind, subtitle=verdict, subtitleColor=FAINT, anchor="start"),
+                    title=panel_title(f"{kind}: {verdict}"),
                 )
             )
         grid.append(alt.hconcat(*line))
-    return framed(alt.vconcat(*grid), title or "Does one learning rate serve every width and depth?")
+    words = title or "Does one learning rate serve every width and depth?"
+    return framed(
+        alt.vconcat(*grid), words, "points: geometric means over seeds; bars: from the least seed to the greatest"
+    )
 
 
 def _rows(check: "ScalingCheck") -> list[dict[str, Any]]:
-    """One row per place and size: the geometric mean over seeds."""
+    """One row per place and size: the geometric mean over seeds, and the least and the greatest of them."""
     rows = []
     for key in dict.fromkeys((p.parametrisation, p.along, p.size, p.place) for p in check.points):
         these = [p for p in check.points if (p.parametrisation, p.along, p.size, p.place) == key]
@@ -69,6 +76,7 @@ def _rows(check: "ScalingCheck") -> list[dict[str, Any]]:
             name: math.exp(sum(math.log(max(getattr(p, name), 1e-30)) for p in these) / len(these))
             for name in ("start", "after", "change")
         }
+        means |= {"least": min(p.change for p in these), "most": max(p.change for p in these)}
         rows.append(dict(zip(("parametrisation", "along", "size", "place"), key, strict=True)) | means)
     return rows
 

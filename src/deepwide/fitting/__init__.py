@@ -1,21 +1,31 @@
-"""From runs to a law: transition, ridge and surface fits, each an object with errors, text, tables and JSON."""
+"""From runs to a law: joint, transition, ridge and surface fits, each an object with errors, text, tables and JSON."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deepwide import offered
 from deepwide.fitting.answer import Fit, Prediction, Residual
 from deepwide.fitting.crossings import Crossing
+from deepwide.fitting.joint import JointFit, fit_joint
 from deepwide.fitting.kinds import fit, load_fit
-from deepwide.fitting.reading import read_runs
 from deepwide.fitting.regression import Noise
 from deepwide.fitting.ridge import RidgeFit, fit_ridge
-from deepwide.fitting.runs import Counting, Runs
-from deepwide.fitting.simulate import simulate
+from deepwide.fitting.runs import COLUMNS, Counting, Runs
 from deepwide.fitting.surface import ComputeOptimum, SurfaceFit, fit_surface
+from deepwide.fitting.tables import read_runs
 from deepwide.fitting.transition import TransitionFit, fit_transition
 
+if TYPE_CHECKING:
+    from deepwide.fitting.simulation import simulate
+
+_HOME = {"simulate": "simulation"}
 __all__ = [
+    "COLUMNS",
     "ComputeOptimum",
     "Counting",
     "Crossing",
     "Fit",
+    "JointFit",
     "Noise",
     "Prediction",
     "Residual",
@@ -24,6 +34,7 @@ __all__ = [
     "SurfaceFit",
     "TransitionFit",
     "fit",
+    "fit_joint",
     "fit_ridge",
     "fit_surface",
     "fit_transition",
@@ -31,3 +42,4 @@ __all__ = [
     "read_runs",
     "simulate",
 ]
+__getattr__ = partial(offered, __name__, _HOME)

@@ -12,22 +12,21 @@ import numpy as np
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from deepwide.answers import Answer, Interval, Note, Verdict, to_pandas, to_polars
-from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.files import write_text
-from deepwide.fitting.numbers import t95
-from deepwide.fitting.resampling import FEWEST
-from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.regression import t95
+from deepwide.fitting.runs import FEWEST, Counting, Runs
 from deepwide.fitting.summary import summarise
 from deepwide.fitting.words import note
 from deepwide.laws import DepthLaw, save_law
+from deepwide.quantities import Floats
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 FORMAT = "deepwide-fit-1"
-By = Literal["likelihood", "sandwich", "bootstrap"]
+By = Literal["likelihood", "sandwich", "posterior", "bootstrap"]
 Table = Literal["coefficients", "groups", "runs", "crossings"]
 # What a dump says besides the fields; computed again when a fit is loaded.
 DERIVED = ("intervals", "headline", "resample_count", "verdict", "law", "n_transition")
@@ -114,9 +113,10 @@ class Fit(Answer):
     def _derived(self) -> dict[str, Any]:
         """What a reader of the JSON wants besides the fields."""
         law = self.law()
-        kinds: tuple[By, ...] = (self.estimated_by, "bootstrap")
         return {
-            "intervals": {by: {name: [i.low, i.high] for name, i in self.intervals(by).items()} for by in kinds},
+            "intervals": {
+                by: {name: [i.low, i.high] for name, i in self.intervals(by).items()} for by in self.interval_kinds
+            },
             "headline": self.headline(),
             "resample_count": len(self.resamples),
             "verdict": self.verdict().model_dump(mode="json"),
@@ -132,17 +132,22 @@ class Fit(Answer):
         return self.names.index(name)
 
     @property
+    def interval_kinds(self) -> tuple[By, ...]:
+        """By what intervals are estimated: a posterior's draws need no bootstrap beside them."""
+        return (self.estimated_by,) if self.estimated_by == "posterior" else (self.estimated_by, "bootstrap")
+
+    @property
     def standard_errors(self) -> dict[str, float]:
         """By name, from the covariance."""
         return {n: math.sqrt(max(0.0, self.covariance[i][i])) for i, n in enumerate(self.names)}
 
     def interval(self, name: str, by: By | None = None) -> Interval:
         """The parameter with its 95% interval; without limits where there is nothing to compute them from."""
-        if by not in (None, self.estimated_by, "bootstrap"):
-            raise DeepwideError(f"an interval is by {self.estimated_by} or bootstrap, not '{str(by)[:40]}'.")
+        if by not in (None, *self.interval_kinds):
+            raise DeepwideError(f"an interval is by {' or '.join(self.interval_kinds)}, not '{str(by)[:40]}'.")
         i = self._index(name)
         value = self.values[i]
-        if by == "bootstrap":
+        if by == "bootstrap" or (self.estimated_by == "posterior" and len(self.resamples) >= FEWEST):
             draws = np.array([row[i] for row in self.resamples])
             if len(draws) < FEWEST:
                 return Interval(value)
@@ -199,7 +204,8 @@ class Fit(Answer):
         return to_pandas(self.rows(table))
 
     def _coefficient(self, name: str) -> dict[str, Any]:
-        interval, bootstrap = self.interval(name), self.interval(name, "bootstrap")
+        interval = self.interval(name)
+        bootstrap = self.interval(name, "bootstrap") if "bootstrap" in self.interval_kinds else Interval(self[name])
         error = self.standard_errors[name] if self.dof else None
         row: dict[str, Any] = {"name": name, "estimate": self[name], "standard_error": error}
         row |= {"low": interval.low, "high": interval.high}

@@ -9,16 +9,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from deepwide.answers import Z95, Interval, Note
-from deepwide.arrays import Floats, Integers
 from deepwide.errors import DeepwideError
-from deepwide.fitting.crossings import Crossing, bracketed_size
+from deepwide.fitting.crossings import Crossing, Line, bracketed_size, line_through_neighbours
 from deepwide.fitting.curves import Curves, fit_curves
 from deepwide.fitting.huber import EXPONENTS, Problem, minimise
-from deepwide.fitting.line import Line, line_through_neighbours
-from deepwide.fitting.numbers import span_known, t95
-from deepwide.fitting.regression import Noise, Regression, regress
+from deepwide.fitting.regression import Noise, Regression, regress, span_known, t95
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import group_name, note
+from deepwide.quantities import Floats, Integers
 
 VANISHING = 0.05  # share of resamples without a crossing from which it is mentioned
 MISFIT = 5  # curves that miss shapes by this many times what seeds differ are mentioned

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deepwide.answers import Note
@@ -26,31 +26,46 @@ def within_limits(rows: list[Row], limits: Iterable[Limit]) -> tuple[list[Row], 
     """The rows that obey each limit; a row without the value obeys none."""
     notes = []
     for name, sign, value in limits:
-        _check_column(name)
+        _check_column(name, rows)
         if sign not in SIGNS:
             raise DeepwideError(f"there is no limit {quoted(sign)}: it must be one of {', '.join(SIGNS)}.")
-        chosen = [row for row in rows if SIGNS[sign](row.get(name, math.nan), value)]
+        chosen = [row for row in rows if SIGNS[sign](_number(row, name), value)]
         if not chosen:
             raise DeepwideError(f"no run is left that has {name} {sign} {value:g}.")
         if len(chosen) < len(rows):
-            blank = any(math.isnan(row.get(name, math.nan)) for row in rows)
+            blank = any(math.isnan(_number(row, name)) for row in rows)
             count = len(rows) - len(chosen)
             notes.append(note("rows-left-out", count=count, name=name, sign=sign, value=value, blank=blank))
         rows = chosen
     return rows, notes
 
 
-def near_values(rows: list[Row], where: Mapping[str, float]) -> list[Row]:
-    """The rows within 1% of each value; for what grows along a run, of each run only its nearest row."""
+def _number(row: Row, name: str) -> float:
+    value = row.get(name, math.nan)
+    return math.nan if isinstance(value, str) else float(value)
+
+
+def near_values(rows: list[Row], where: Mapping[str, float | str]) -> list[Row]:
+    """The rows within 1% of each value; for what grows along a run, of each run only its nearest row.
+
+    A text chooses the rows that have it, in any case of its letters.
+    """
     for name, value in where.items():
-        _check_column(name)
-        rows = _near(rows, name, value)
+        _check_column(name, rows)
+        if isinstance(value, str):
+            values = [str(row.get(name, "")) for row in rows]
+            chosen = [row for row, text in zip(rows, values, strict=True) if text.lower() == value.lower()]
+            if not chosen:
+                raise DeepwideError(f"no run has {name} {quoted(value)}: {did_you_mean(value, dict.fromkeys(values))}")
+            rows = chosen
+        else:
+            rows = _near(rows, name, value)
     return rows
 
 
 def _near(rows: list[Row], name: str, value: float) -> list[Row]:
     def distance(row: Row) -> float:
-        return abs(float(row.get(name, math.nan)) - value)
+        return abs(_number(row, name) - value)
 
     near = [row for row in rows if distance(row) <= NEAR * abs(value) < math.inf]
     if not near:
@@ -108,24 +123,27 @@ def _rest(notes: list[Note]) -> str:
     return "".join(f"; {n}" for n in notes[1:]) + "."
 
 
-def best_rates(rows: list[Row]) -> tuple[list[Row], list[Note]]:
-    """For each shape and length, the runs at its best learning rate: of those at which fewest diverged."""
-    groups: dict[tuple[Any, ...], dict[float, list[Row]]] = {}
+def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list[Row], list[Note]]:
+    """For each shape and length, the runs at its best setting of these columns: of those at which fewest diverged."""
+    groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
         group = tuple(row.get(name) for name in (*SHAPE, "tokens"))
-        groups.setdefault(group, {}).setdefault(row.get("lr", math.nan), []).append(row)
-    if all(len(rates) == 1 for rates in groups.values()):
+        groups.setdefault(group, {}).setdefault(tuple(row.get(name) for name in names), []).append(row)
+    if all(len(settings) == 1 for settings in groups.values()):
         return rows, []
 
     def badness(runs: list[Row]) -> tuple[float, float]:
         losses = [row["loss"] for row in runs if not row["diverged"]]
         return 1 - len(losses) / len(runs), sum(losses) / max(len(losses), 1)
 
-    best = [row for rates in groups.values() for row in min(rates.values(), key=badness)]
+    best = [row for settings in groups.values() for row in min(settings.values(), key=badness)]
     diverged = sum(row["diverged"] for row in rows) - sum(row["diverged"] for row in best)
-    return best, [note("best-rates", left_out=len(rows) - len(best), diverged=diverged)]
+    left_out = len(rows) - len(best)
+    if len(names) == 1:
+        return best, [note("best-rates", left_out=left_out, diverged=diverged)]
+    return best, [note("best-settings", names=list(names), left_out=left_out, diverged=diverged)]
 
 
-def _check_column(name: str) -> None:
-    if name not in COLUMNS or name == "status":
+def _check_column(name: str, rows: list[Row]) -> None:
+    if name == "status" or (name not in COLUMNS and not any(name in row for row in rows)):
         raise DeepwideError(f"there is no column '{name[:60]}' to choose by: {did_you_mean(name, COLUMNS)}")

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from deepwide.answers import Answer, Interval
-from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
-from deepwide.fitting.numbers import as_tuples, t95
-from deepwide.fitting.regression import Noise, Regression, regress, seed_columns
+from deepwide.fitting.regression import Noise, Regression, as_tuples, regress, seed_columns, t95
 from deepwide.fitting.runs import Counting, Runs
+from deepwide.quantities import ArrayLike, Floats
 
 OWN_BEND = 5  # sizes from which a depth has a curvature of its own
 LEAST_SIZES = 3

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.arrays import Floats, Integers, Numbers
+from deepwide.quantities import Floats, Integers, Numbers
 
 CORNERS = (100.0, 10.0, 1.0)  # times δ
 EXPONENTS = (0.0, 4.0)

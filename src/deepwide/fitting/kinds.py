@@ -1,4 +1,4 @@
-"""The three kinds of fit behind one function, and back from JSON."""
+"""The kinds of fit behind one function, and back from JSON."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,23 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.extras import needs
+from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.files import read_json
 from deepwide.fitting.answer import FORMAT, Fit
 from deepwide.fitting.choose import Limit
-from deepwide.fitting.reading import read_runs
+from deepwide.fitting.joint import JointFit, fit_joint
 from deepwide.fitting.regression import Noise
-from deepwide.fitting.resampling import Unit
 from deepwide.fitting.ridge import RidgeFit, fit_ridge
-from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.runs import Counting, Runs, Unit
 from deepwide.fitting.surface import SurfaceFit, Terms, fit_surface
+from deepwide.fitting.tables import read_runs
 from deepwide.fitting.transition import TransitionFit, fit_transition
 from deepwide.laws import TransitionLaw
 
-Kind = Literal["transition", "ridge", "surface"]
-AnyFit = Annotated[TransitionFit | RidgeFit | SurfaceFit, Field(discriminator="kind")]
-SETTINGS: Mapping[str, tuple[str, ...]] = {  # those that not every kind has
+Kind = Literal["joint", "transition", "ridge", "surface"]
+AnyFit = Annotated[JointFit | TransitionFit | RidgeFit | SurfaceFit, Field(discriminator="kind")]
+SETTINGS: Mapping[Kind, tuple[str, ...]] = {  # those that not every kind has
+    "joint": (),
     "transition": ("slope", "pairs", "noise"),
     "ridge": ("base", "embeddings", "drift", "noise"),
     "surface": ("terms", "unit", "delta"),
@@ -31,12 +31,13 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {  # those that not every kind has
 
 def fit(
     runs: Any,
-    kind: Kind = "transition",
+    kind: Kind | None = None,
     *,
     columns: Mapping[str, str] | None = None,
-    where: Mapping[str, float] | None = None,
+    where: Mapping[str, float | str] | None = None,
     limits: Iterable[Limit] = (),
     embedding_rows: float | None = None,
+    best_of: Iterable[str] = (),
     counting: Counting | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
@@ -50,39 +51,52 @@ def fit(
     unit: Unit | None = None,
     delta: float | None = None,
 ) -> Fit:
-    """Fit a law to runs: where deeper starts to win (transition), the best depth (ridge), or the loss (surface).
+    """Fit a law to runs: the best depth at any size (joint), where deeper starts to win (transition), the best depth
+    about a law (ridge), or the loss (surface).
 
     `runs` is a `Runs`, a folder of runs, a table (.csv, .tsv, .json, .jsonl, .parquet), several of these, a Polars or
-    pandas data frame, or a list of dicts. `columns`, `where`, `limits` and `embedding_rows` are those of `read_runs`.
+    pandas data frame, or a list of dicts. `columns`, `where`, `limits`, `embedding_rows` and
+    `best_of` are those of `read_runs`.
     `counting` measures sizes by block or total parameters (default: total for a surface, else block); `bootstrap` is
-    the number of resamples and `seed` theirs. The other settings belong to one kind: see `fit_transition`,
-    `fit_ridge` and `fit_surface`.
+    the number of resamples (of a joint fit, of draws) and `seed` theirs. The other settings belong to one kind, which
+    they choose where none is named: see `fit_transition`, `fit_ridge` and `fit_surface`.
 
     >>> rows = [{"depth": d, "width": w, "loss": 2 - d * w**0.1 / 9} for d in (1, 2) for w in (8, 16, 32)]
-    >>> fit(rows, bootstrap=0).verdict().outcome
+    >>> fit(rows, "transition", bootstrap=0).verdict().outcome
     'not seen'
     """
     needs("scipy", "fit")
-    if kind not in SETTINGS:
+    if kind is not None and kind not in SETTINGS:
         raise DeepwideError(f"no kind of fit '{str(kind)[:40]}': {did_you_mean(str(kind), SETTINGS)}")
     given: dict[str, Any] = {
         "noise": noise, "slope": slope, "pairs": pairs, "base": base, "embeddings": embeddings, "drift": drift,
         "terms": terms, "unit": unit, "delta": delta,
     }  # fmt: skip
     settings = {name: value for name, value in given.items() if value not in (None, ()) and value is not False}
+    kind = kind or _kind_with(settings)
     for name in settings:
         if name not in SETTINGS[kind]:
             owners = " or ".join(owner for owner, names in SETTINGS.items() if name in names)
             raise DeepwideError(f"the setting '{name}' belongs to a {owners} fit; this is a {kind} fit.")
     if not isinstance(runs, Runs):
-        runs = read_runs(runs, columns, where=where, limits=limits, embedding_rows=embedding_rows)
-    elif columns or where or tuple(limits) or embedding_rows is not None:
-        raise DeepwideError("columns, where, limits and embedding_rows belong to a table: give them to read_runs.")
+        runs = read_runs(runs, columns, where=where, limits=limits, embedding_rows=embedding_rows, best_of=best_of)
+    elif columns or where or bool(tuple(limits)) or embedding_rows is not None or bool(tuple(best_of)):
+        raise DeepwideError(
+            "columns, where, limits, embedding_rows and best_of belong to a table: give them to read_runs."
+        )
     settings |= {"counting": counting or ("total" if kind == "surface" else "block")}
     settings |= {"bootstrap": bootstrap, "seed": seed}
+    if kind == "joint":
+        return fit_joint(runs, **settings)
     if kind == "transition":
         return fit_transition(runs, **settings)
     return fit_ridge(runs, **settings) if kind == "ridge" else fit_surface(runs, **settings)
+
+
+def _kind_with(settings: Iterable[str]) -> Kind:
+    """The first kind that has all these settings; without any the joint fit."""
+    able = (kind for kind, names in SETTINGS.items() if set(settings) <= set(names))
+    return next(able, "joint")
 
 
 def load_fit(path: str | Path) -> Fit:

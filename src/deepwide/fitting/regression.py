@@ -6,13 +6,67 @@ same everywhere, or one for each stratum of groups (in our fits a depth): each i
 repeating the fit.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from deepwide.arrays import Floats, Integers, Numbers
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
+from deepwide.quantities import Floats, Integers, Numbers
+
+
+def t95(dof: float) -> float:
+    """Student's two-sided 95% quantile.
+
+    >>> round(t95(10), 3)
+    2.228
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(dof, 0.975))
+
+
+def as_tuples(matrix: Any) -> tuple[tuple[float, ...], ...]:
+    """A matrix as the tuples that a frozen model holds."""
+    return tuple(map(tuple, np.asarray(matrix, dtype=float).tolist()))
+
+
+def span(column: Floats) -> tuple[float, float]:
+    """Least and largest."""
+    return float(column.min()), float(column.max())
+
+
+def span_known(column: Floats) -> tuple[float, float] | None:
+    """Least and largest of what is known, None where nothing is."""
+    known: Floats = column[~np.isnan(column)]
+    return span(known) if known.size else None
+
+
+def check_positive(**numbers: float | None) -> None:
+    """Refuse what is no size: a list, a number that is not above 0."""
+    for name, value in numbers.items():
+        if value is None:
+            continue
+        if np.ndim(value):
+            raise DeepwideError(
+                f"predict takes one {name} at a time: loop over them, or use fit.curves.loss for sizes."
+            )
+        if not (value > 0 and math.isfinite(value)):
+            raise DeepwideError(f"{name} must be above 0, not {value:g}.")
+
+
+def check_noise(noise: str) -> None:
+    """Refuse a word that says nothing about the noise."""
+    if noise not in ("same", "depth"):
+        raise DeepwideError(f"noise is the same for all runs or each depth's own: same or depth, not {quoted(noise)}.")
+
+
+def check_resamples(bootstrap: int) -> None:
+    """Refuse a negative number of resamples."""
+    if bootstrap < 0:
+        raise DeepwideError(f"the number of resamples (bootstrap) must be at least 0, not {bootstrap}.")
+
 
 STEPS = 200  # of EM, at most
 ROUNDS = 20  # of weighting by the noise that the last fit left
@@ -156,22 +210,27 @@ def censored_least_squares(X: Floats, y: Floats, censored: Numbers, sigma: float
     pinv = np.linalg.pinv(X)
     if not censored.any():
         return np.asarray(pinv @ y)
-    from scipy.stats import norm
-
     free = ~censored
     theta = np.linalg.lstsq(X[free], y[free])[0] if np.linalg.matrix_rank(X[free]) == X.shape[1] else pinv @ y
     for _ in range(STEPS):
         fitted = X @ theta
         spread = sigma or max(float(np.sqrt(np.mean((y - fitted)[free] ** 2))), 1e-9)
-        beyond = (y - fitted) / spread
-        near = np.clip(beyond, -FAR, FAR)
-        # Far beyond its bound the mean excess is the distance itself, and the difference of logarithms is rounding.
-        expected = fitted + spread * np.where(beyond > FAR, beyond, np.exp(norm.logpdf(near) - norm.logsf(near)))
-        new = pinv @ np.where(censored, np.maximum(expected, y), y)
+        new = pinv @ np.where(censored, np.maximum(expected_above(fitted, y, spread), y), y)
         if np.max(np.abs(X @ (new - theta))) < 1e-10:
             return np.asarray(new)
         theta = new
     return np.asarray(theta)
+
+
+def expected_above(mean: Floats, bound: Floats, spread: float) -> Floats:
+    """The mean of a normal value given that it exceeds a bound."""
+    from scipy.stats import norm
+
+    beyond = (bound - mean) / spread
+    near = np.clip(beyond, -FAR, FAR)
+    # Far beyond its bound the mean excess is the distance itself, and the difference of logarithms is rounding.
+    excess = np.where(beyond > FAR, beyond, np.exp(norm.logpdf(near) - norm.logsf(near)))
+    return np.asarray(mean + spread * excess)
 
 
 def seed_columns(seed: Integers) -> Floats:

@@ -13,15 +13,27 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from deepwide.answers import Z95, Interval, Note, Verdict
-from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import Fit, Prediction, residual_table
-from deepwide.fitting.numbers import as_tuples, check_noise, check_positive, check_resamples, span, span_known, t95
-from deepwide.fitting.regression import Noise, Regression, regress, seed_columns
+from deepwide.fitting.model import BEYOND
+from deepwide.fitting.regression import (
+    Noise,
+    Regression,
+    as_tuples,
+    check_noise,
+    check_positive,
+    check_resamples,
+    regress,
+    seed_columns,
+    span,
+    span_known,
+    t95,
+)
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, RidgeLaw, TransitionLaw, find_law
+from deepwide.quantities import Floats
 
 SEARCHED = math.log(1000)  # how far from the minimum its limits are searched for
 CLAIM = "at equal size there is a depth of least loss"
@@ -72,6 +84,7 @@ class RidgeFit(Fit):
             shift=shift,
             drift=self.drift.value,
             centre_params=self.centre,
+            growth_error=BEYOND[1],
             covariance=as_tuples(error),
             bowl=self.bowl(),
             cautions=tuple(map(str, self.warnings)),

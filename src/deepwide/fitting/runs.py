@@ -1,7 +1,8 @@
-"""Runs as a table of columns: what every fit reads, wherever they come from (see `reading`).
+"""Runs as a table of columns: what every fit reads, wherever they come from (see `tables`).
 
 A *group* is all runs that differ in nothing but the seed. A run that diverged is kept: its loss is not a number, but
-that it was bad is an observation (see `Runs.bounds`).
+that it was bad is an observation (see `Runs.bounds`). Resamples are weights on the rows, by the units that are
+independent.
 """
 
 import math
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from deepwide.answers import Note, to_pandas, to_polars
-from deepwide.arrays import Floats, Integers, Numbers
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.answers import Interval, Note, to_pandas, to_polars
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.words import note
+from deepwide.quantities import Floats, Integers, Numbers
 
 if TYPE_CHECKING:
     import pandas
@@ -203,3 +204,35 @@ def _numbered(columns: list[Floats]) -> Integers:
     """A number for each row, the same for equal rows."""
     table = np.nan_to_num(np.column_stack(columns), nan=-1.0)
     return np.asarray(np.unique(table, axis=0, return_inverse=True)[1]).reshape(-1)
+
+
+FEWEST = 20  # resamples that give an interval
+Unit = Literal["group", "shape"]
+
+
+def units_of(runs: Runs, unit: Unit) -> Integers:
+    """A number for each run: the same in a group (only the seed differs), or in a shape (tokens differ too)."""
+    if unit not in ("group", "shape"):
+        raise DeepwideError(f"the unit to resample must be 'group' or 'shape', not {quoted(unit)}.")
+    return runs.groups if unit == "group" else runs.shapes
+
+
+def draws_of(units: Integers, parameters: int, bootstrap: int, seed: int) -> Floats:
+    """How often each run is in each resample of the units; one with too few different runs is drawn again."""
+    random = np.random.default_rng(seed)
+    count = int(units.max()) + 1
+    draws = np.empty((bootstrap, len(units)))
+    for row in draws:
+        for _ in range(100):
+            row[:] = np.bincount(random.integers(count, size=count), minlength=count)[units]
+            if np.count_nonzero(row) > parameters:
+                break
+    return draws
+
+
+def spread(draws: Floats) -> Interval:
+    """The first, with the middle 95% of the others; alone where there are fewer than 20 of them."""
+    if len(draws) <= FEWEST:
+        return Interval(float(draws[0]))
+    low, high = np.percentile(draws[1:], [2.5, 97.5])
+    return Interval(float(draws[0]), float(low), float(high))

@@ -11,7 +11,8 @@ from deepwide.laws import transition_law
 from deepwide.quantities import plural, show_count
 
 if TYPE_CHECKING:
-    from deepwide.fitting.answer import By, Fit
+    from deepwide.fitting.answer import Fit
+    from deepwide.fitting.joint import JointFit
     from deepwide.fitting.ridge import RidgeFit
     from deepwide.fitting.surface import SurfaceFit
     from deepwide.fitting.transition import TransitionFit
@@ -21,7 +22,7 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
     """What the fit says, its parameters with errors, what to beware of."""
     lines = [*fit.headline(), ""]
     width = max((len(name) for name in fit.names), default=4)
-    estimates: tuple[By, ...] = (fit.estimated_by, "bootstrap")
+    estimates = fit.interval_kinds
     if fit.names:
         heads = [f"{f'95% {by}':>25}" for by in estimates]
         lines.append(f"{'':{width}}  {'estimate':>11} {'std. error':>11} {' '.join(heads)}")
@@ -33,7 +34,8 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
     noise = noise_by_depth(fit.noise_by_depth) if fit.noise_by_depth else f"{100 * fit.noise:.2g}% of loss"
     if fit.seed_noise is not None:
         noise += f" ({100 * fit.seed_noise:.2g}% between seeds)"
-    lines += [*([""] if fit.names else []), f"{count}; noise {noise}; {len(fit.resamples)} resamples"]
+    drawn = "draws of the posterior" if fit.estimated_by == "posterior" else "resamples"
+    lines += [*([""] if fit.names else []), f"{count}; noise {noise}; {len(fit.resamples)} {drawn}"]
     if fit.embedding_share is not None:
         low, high = fit.embedding_share
         lines.append(f"Embeddings are {100 * low:.2g} to {100 * high:.2g}% of the parameters.")
@@ -126,6 +128,34 @@ def transition_headline(fit: "TransitionFit") -> list[str]:
         lines.append("The crossings do not move to larger widths with depth: these runs give no law for plan.")
     elif fit.law() is None:
         lines.append(f"a = {a:.3g} is outside −20 to 20: these are no sizes of networks, and there is no law for plan.")
+    return lines
+
+
+def joint_headline(fit: "JointFit") -> list[str]:
+    """The best depth in the runs' middle, at their largest size and beyond; what another depth costs."""
+    if fit.declined:
+        return [f"No best depth: {fit.declined}."]
+    largest = fit.params_range[1]
+    sizes = (fit.centre, largest, 10 * largest, 100 * largest)
+    depths = [show_interval(interval) for interval in fit.best_depth(sizes)]
+    shown = [show_count(round(size)) for size in sizes]
+    lines = [f"Best depth at {shown[1]}, the largest size: {depths[1]} layers; at {shown[0]} {depths[0]}."]
+    going_on = show_interval(fit.going_on(sizes[2]))
+    lines.append(
+        f"Beyond the runs: {depths[2]} at {shown[2]} and {depths[3]} at {shown[3]}, with what is assumed of growth "
+        f"there; if it went on as in the runs, {going_on} at {shown[2]}."
+    )
+    growth = show_interval(fit.interval("growth"), 2)
+    lines.append(f"In the runs the best depth grows like the size to the power {growth}.")
+    if fit.bases:
+        compared = [f"{name} {value:+.1f}" for name, value in fit.bases.items()]
+        lines.append(f"Laws of growth by AIC, the least is best and less than 2 apart is a tie: {', '.join(compared)}.")
+    for factor in (0.5, 2):
+        cost = fit.cost(factor)
+        lines.append(
+            f"{'Half' if factor < 1 else 'Twice'} the best depth costs {cost.value:.2f}% of loss "
+            f"({cost.low:.2f} to {cost.high:.2f}), at {shown[0]}."
+        )
     return lines
 
 

@@ -16,17 +16,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from deepwide.answers import Interval, Note, Verdict
-from deepwide.arrays import ArrayLike, Floats
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import By, Fit, residual_table
 from deepwide.fitting.huber import NEGLIGIBLE, Problem, best_fit, forward, minimise, sandwich
-from deepwide.fitting.numbers import as_tuples, check_resamples, span, span_known
-from deepwide.fitting.resampling import FEWEST, Unit, draws_of, spread, units_of
-from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.regression import as_tuples, check_resamples, span, span_known
+from deepwide.fitting.runs import FEWEST, Counting, Runs, Unit, draws_of, spread, units_of
 from deepwide.fitting.words import note
 from deepwide.laws import ComputeLaw, SurfaceLaw, save_compute_law
-from deepwide.quantities import show_count
+from deepwide.quantities import ArrayLike, Floats, show_count
 
 Terms = Literal["tokens", "shape"]
 SIZES = {"tokens": ("params", "tokens"), "shape": ("width", "depth", "params", "tokens")}

@@ -1,4 +1,5 @@
-"""Anybody's table of runs as rows by our names: .csv, .tsv, .json, .jsonl (also .gz), .parquet, a data frame, dicts.
+"""Runs from wherever they are: folders of `sweep` and `train`, data frames, dicts, and anybody's tables by our names
+(.csv, .tsv, .json, .jsonl, also .gz, and .parquet).
 
 CSV and JSON are read by the standard library, because spreadsheets write line ends, separators and blanks, and pandas
 writes NaN, that Polars refuses; Parquet by Polars.
@@ -17,7 +18,16 @@ from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
-from deepwide.fitting.runs import COLUMNS
+from deepwide.fitting.choose import (
+    Limit,
+    best_settings,
+    count_repeats,
+    ended,
+    near_values,
+    within_limits,
+    without_embeddings,
+)
+from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
 from deepwide.fitting.words import note
 
 Row = dict[str, Any]
@@ -35,6 +45,7 @@ NAMES = {  # what other people call our columns, ours first
 }
 assert tuple(NAMES) == COLUMNS
 LARGEST_TABLE = 2**28  # bytes, unpacked
+FEW_VALUES = 8  # of a setting that was varied; what was measured has more
 TEXT = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 
 
@@ -87,8 +98,13 @@ def rows_of(table: Any) -> list[Row]:
     ]
 
 
-def map_columns(rows: list[Row], columns: Mapping[str, str], source: str) -> tuple[list[Row], list[Note]]:
-    """The rows by our names, as numbers: `columns` maps ours to theirs, usual names are recognised (and noted)."""
+def map_columns(
+    rows: list[Row], columns: Mapping[str, str], source: str, more: Iterable[str] = ()
+) -> tuple[list[Row], list[Note]]:
+    """The rows by our names, as numbers: `columns` maps ours to theirs, usual names are recognised (and noted).
+
+    `more` are columns of the table that are carried along as they are, numbers or text.
+    """
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
     theirs = list(dict.fromkeys(name for row in rows for name in row))
@@ -97,6 +113,12 @@ def map_columns(rows: list[Row], columns: Mapping[str, str], source: str) -> tup
             raise DeepwideError(f"there is no column '{ours[:60]}' to map to: {did_you_mean(ours, NAMES)}")
         if name not in theirs:
             raise DeepwideError(f"{source} has no column '{name[:60]}': {did_you_mean(name, _short(theirs))}")
+    more = list(more)
+    for name in more:
+        if name not in theirs:
+            raise DeepwideError(
+                f"{source} has no column '{name[:60]}': {did_you_mean(name, [*NAMES, *_short(theirs)])}"
+            )
     chosen = dict(columns)
     notes = []
     for ours, guesses in NAMES.items():
@@ -112,7 +134,31 @@ def map_columns(rows: list[Row], columns: Mapping[str, str], source: str) -> tup
             f"{', '.join(_short(theirs)[:12])}: map one of them to loss.",
             remedies=("loss_column",),
         )
-    return [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)], notes
+    mapped = [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
+    if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
+        notes.append(note("settings-differ", names=differing))
+    return [own | {name: _plain(row.get(name)) for name in more} for own, row in zip(mapped, rows, strict=True)], notes
+
+
+def _plain(value: Any) -> float | str:
+    """A cell of somebody's column: a number where it is one, else its text."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return " ".join(str("" if value is None else value).split())[:200]
+
+
+def _differing(rows: list[Row], mapped: list[Row], used: set[str]) -> list[str]:
+    """Columns with few values, used for nothing, in which runs of one shape, length, rate and seed differ."""
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for own, row in zip(mapped, rows, strict=True):
+        cells.setdefault(tuple(own.get(name) for name in (*SHAPE, "tokens", "lr", "seed")), []).append(row)
+    repeated = [cell for cell in cells.values() if len(cell) > 1]
+    if not repeated:
+        return []
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in used]
+    few = [name for name in names if 1 < len({str(row.get(name)) for row in rows}) <= FEW_VALUES]
+    return [name for name in few if any(len({str(row.get(name)) for row in cell}) > 1 for cell in repeated)]
 
 
 def _mapped(row: Row, chosen: Mapping[str, str], where: str) -> Row:
@@ -189,3 +235,114 @@ def _from_csv(path: Path, text: str) -> list[Row]:
             )
         rows.append(dict(zip(header, line, strict=False)))
     return rows
+
+
+Source = Any  # a path, several, a data frame of Polars or pandas, a list of dicts
+UNUSED = ("unfinished", "unreadable")  # what a folder says of a run that has no result
+
+
+def read_runs(
+    source: Source,
+    columns: Mapping[str, str] | None = None,
+    *,
+    where: Mapping[str, float | str] | None = None,
+    limits: Iterable[Limit] = (),
+    embedding_rows: float | None = None,
+    best_of: Iterable[str] = (),
+) -> Runs:
+    """The runs in folders, tables (.csv, .tsv, .json, .jsonl, .parquet), a data frame or a list of dicts.
+
+    `columns` maps our names to theirs ({"loss": "val_loss"}). `where` keeps the rows within 1% of a value; for what
+    grows along a run, of each shape the nearest of them alone (tokens=1e11: learning curves cut at one length).
+    `limits` keeps the rows that obey each of ("depth", "<=", 8). `embedding_rows` gives block parameters to a table of
+    totals: rows·width less. Both also take a column of the table that is none of ours (optimizer="adam"). Where a shape
+    was trained at several learning rates, its best one is kept, by the mean over its seeds; `best_of` names further
+    columns to choose among ("batch", "warmup").
+
+    >>> read_runs([{"n_layer": 2, "width": 64, "loss": 1.5}, {"n_layer": 4, "width": 64, "loss": 1.4}]).depth.tolist()
+    [2.0, 4.0]
+    """
+    limits, best_of = tuple(limits), tuple(best_of)
+    asked = [*(where or {}), *(limit[0] for limit in limits), *best_of]
+    rows, notes, name = _rows(source, columns or {}, [name for name in dict.fromkeys(asked) if name not in COLUMNS])
+    rows, more = within_limits(rows, limits)
+    notes += more
+    rows = near_values(rows, where or {})
+    if embedding_rows is not None:
+        rows = without_embeddings(rows, embedding_rows)
+        notes.append(note("embeddings-removed", rows=embedding_rows))
+    notes += count_repeats(rows)
+    rows, more = ended(rows, name)
+    notes += more
+    rows, more = best_settings(rows, ("lr", *best_of))
+    notes += more
+    diverged = [row["diverged"] for row in rows]
+    if any(diverged):
+        notes.append(note("runs-diverged", count=sum(diverged)))
+    known = [name for name in COLUMNS if name not in ("lr", "status", "loss") and any(name in row for row in rows)]
+    table = {name: [row.get(name, math.nan) for row in rows] for name in known}
+    loss = [row.get("loss", math.nan) for row in rows]
+    return Runs.of(**table, loss=loss, diverged=diverged, source=name, notes=notes)
+
+
+def _rows(source: Source, columns: Mapping[str, str], extra: list[str]) -> tuple[list[Row], list[Note], str]:
+    paths = _paths(source)
+    if paths is None:
+        rows, notes = map_columns(rows_of(source), columns, "the table", extra)
+        return rows, notes, "the table"
+    if not paths:
+        raise DeepwideError("give at least one folder of runs or table.")
+    rows, notes = [], []
+    for path in paths:
+        if path.is_dir():
+            part, more = _from_folder(path, extra)
+        elif path.is_file():
+            part, more = map_columns(read_table(path), columns, str(path), extra)
+        else:
+            raise DeepwideError(f"there is no folder or table {path}.")
+        rows += part
+        notes += more
+    return rows, notes, ", ".join(str(path) for path in paths)
+
+
+def _paths(source: Source) -> list[Path] | None:
+    """The paths that were given; None for a table in memory."""
+    if isinstance(source, str | Path):
+        return [Path(source)]
+    if isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source):
+        return [Path(part) for part in source]
+    return None
+
+
+def _from_folder(folder: Path, extra: list[str]) -> tuple[list[Row], list[Note]]:
+    """The finished runs in a folder of runs; one that cannot be read is a note, not the end."""
+    from deepwide.sweeping import run_rows
+
+    records = run_rows(folder)
+    if not records:
+        raise DeepwideError(f"{folder} has no run folders: give the folder of a sweep's runs, or of one run.")
+    notes = [
+        note("run-unreadable", folder=str(row["id"]), error=" ".join(str(row["error"]).split())[:200].rstrip("."))
+        for row in records
+        if row["status"] == "unreadable"
+    ]
+    if unfinished := sum(row["status"] == "unfinished" for row in records):
+        notes.append(note("runs-unfinished", count=unfinished, folder=str(folder)))
+    finished = [row for row in records if row["status"] not in UNUSED]
+    first_on = {row["data"]: row["id"] for row in reversed(finished)}
+    if len(first_on) > 1:
+        first, second = sorted(first_on.values())[:2]
+        raise DeepwideError(
+            f"{folder} has runs on different data ({first} and {second}), whose losses cannot be compared: fit each "
+            "sweep by itself."
+        )
+    if not finished:
+        raise DeepwideError(f"{folder} has no finished run" + "".join(f": {n}" for n in notes[:1]) + ".")
+    for name in extra:
+        if not any(name in row for row in finished):
+            known = dict.fromkeys(name for row in finished for name in row)
+            raise DeepwideError(f"the runs in {folder} have no column '{name[:60]}': {did_you_mean(name, known)}")
+    own = [{name: row[name] for name in COLUMNS if row.get(name) is not None} for row in finished]
+    return [
+        one | {name: _plain(row.get(name)) for name in extra} for one, row in zip(own, finished, strict=True)
+    ], notes

@@ -14,18 +14,25 @@ import numpy as np
 from pydantic import model_validator
 
 from deepwide.answers import Interval, Note, Verdict
-from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import Fit, Prediction, Table, residual_table
-from deepwide.fitting.crossings import Crossing, find_crossing, log_crossing, with_resamples
+from deepwide.fitting.crossings import Crossing, Line, find_crossing, log_crossing, needed, with_resamples
 from deepwide.fitting.curves import CurveFit, Curves, fit_curves
-from deepwide.fitting.line import Line, needed
-from deepwide.fitting.numbers import as_tuples, check_noise, check_positive, check_resamples, span, span_known, t95
-from deepwide.fitting.regression import Noise
+from deepwide.fitting.regression import (
+    Noise,
+    as_tuples,
+    check_noise,
+    check_positive,
+    check_resamples,
+    span,
+    span_known,
+    t95,
+)
 from deepwide.fitting.ridge import bowl_about
 from deepwide.fitting.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.laws import Bowl, TransitionLaw
+from deepwide.quantities import Floats
 
 CLAIM = "a shallower network wins at small sizes, and a deeper one from some size on"
 RULE = (

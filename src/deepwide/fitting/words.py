@@ -103,6 +103,14 @@ _TEXTS: dict[str, Callable[..., str]] = {
         "(errors count shapes, not rows, and do not shrink)"
     ),
     "best-rates": _rates,
+    "best-settings": lambda names, left_out, diverged: (
+        f"of each shape the best {joined(names)}, by the mean over its seeds: {left_out} other runs left out, of which "
+        f"{diverged} diverged"
+    ),
+    "settings-differ": lambda names: (
+        f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
+        "choose rows, or the best of each shape (best_of)"
+    ),
     # A transition.
     "depth-left-out": lambda depth, runs, diverged: (
         f"depth {depth:g} finished at fewer than three sizes: its {runs} runs ({diverged} diverged) are left out"
@@ -161,6 +169,24 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "checkpoints-as-runs": lambda lengths: (
         f"up to {lengths} lengths of one shape count as separate runs: if they are checkpoints of one run, errors are "
         "too small; keep one (where tokens=NUMBER)"
+    ),
+    # The joint model.
+    "misfit-correlated": lambda probability: (
+        f"neighbouring shapes miss the model together (probability {probability:.0%}): intervals allow for it"
+    ),
+    "ladder": lambda correlation: (
+        f"tokens follow the size in these runs (correlation {correlation:.3f}): what either does by itself is assumed, "
+        "not seen; some runs at other lengths would tell"
+    ),
+    "bowl-skewed": lambda skew: (
+        f"the bowl is steeper on the {'shallow' if skew > 0 else 'deep'} side (by a factor "
+        f"{(1 + min(abs(skew), 0.9)) / (1 - min(abs(skew), 0.9)):.1f})"
+    ),
+    "skew-assumed": lambda: (
+        "whether the bowl is steeper on one side is assumed, not seen: runs farther from the best depth would tell"
+    ),
+    "few-cells": lambda cells, parameters: (
+        f"{cells} shapes for {parameters} parameters: much of this fit is what was assumed; train more shapes"
     ),
     # A surface.
     "term-unseen": lambda name, exponent: (

@@ -1,23 +1,35 @@
-"""Where laws are found: the published ones by name, a fitted one in a JSON file."""
+"""Where laws are found: the published ones by name, a fitted one in a JSON file; compute laws beside laws of depth.
+
+A compute law goes from training FLOPs to a size and a number of tokens: the least L(N, D) = E + A/N^α + B/D^β at
+C = 6·N·D. N is the total number of parameters, embeddings included, as in the Chinchilla paper's own table.
+"""
 
 import functools
 import json
+import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.files import read_json, write_text
-from deepwide.laws.advice import CeilingLaw, IndifferentLaw, VocabularyLaw
+from deepwide.laws.kinds import (
+    AspectLaw,
+    CeilingLaw,
+    IndifferentLaw,
+    JointLaw,
+    PowerLaw,
+    RidgeLaw,
+    SurfaceLaw,
+    TransitionLaw,
+    VocabularyLaw,
+)
 from deepwide.laws.law import DepthLaw, Law
-from deepwide.laws.power import AspectLaw, PowerLaw
-from deepwide.laws.surface import SurfaceLaw
-from deepwide.laws.transition import RidgeLaw, TransitionLaw
 from deepwide.quantities import show_count
 
 if TYPE_CHECKING:
@@ -25,12 +37,13 @@ if TYPE_CHECKING:
 
 LARGEST_BYTES = 2**20
 FORMAT = "deepwide-law-1"
+COMPUTE_FORMAT = "deepwide-compute-law-1"
 SIZES = (1e3, 1e16)  # block parameters that a law may be asked about
 BEYOND_THE_FIT = 1e3  # a fitted law need only make sense this factor beyond the sizes it was fitted on
 DEPTHS = (1e-3, 1e6)  # layers that a law may answer with
 
 KINDS: tuple[type[Law], ...] = (
-    TransitionLaw, RidgeLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
+    TransitionLaw, RidgeLaw, JointLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
 )  # fmt: skip
 
 
@@ -163,3 +176,72 @@ def _is_file(path: Path) -> bool:
 def _brief(message: str) -> str:
     """The start and the end of a message that quotes its input, however long that is."""
     return message if len(message) <= 240 else f"{message[:60]} … {message[-160:]}"
+
+
+class ComputeLaw(NamedTuple):
+    """A fitted loss in parameters and tokens."""
+
+    citation: str
+    E: float
+    A: float
+    B: float
+    alpha: float
+    beta: float
+
+    def optimum(self, train_flops: float) -> tuple[float, float]:
+        """Parameters and tokens of least loss for C = 6·N·D."""
+        a, b = self.alpha, self.beta
+        N = self._scale * (train_flops / 6) ** (b / (a + b))
+        return N, train_flops / (6 * N)
+
+    def flops_for(self, params: float) -> float:
+        """The training FLOPs at which this many parameters are the optimum."""
+        a, b = self.alpha, self.beta
+        return float(6 * (params / self._scale) ** ((a + b) / b))
+
+    @property
+    def has_optimum(self) -> bool:
+        """Whether there is a least loss, at a size that a float can hold."""
+        return min(self[2:]) > 0 and 0 < self._scale < math.inf
+
+    @property
+    def _scale(self) -> float:
+        a, b = float(self.alpha), float(self.beta)
+        try:
+            return float((a * float(self.A) / (b * float(self.B))) ** (1 / (a + b)))
+        except (OverflowError, ZeroDivisionError):
+            return math.inf
+
+
+COMPUTE_LAWS: Mapping[str, ComputeLaw] = {
+    "epoch": ComputeLaw("Besiroglu et al. 2024 (Epoch), refit of Chinchilla", 1.8169, 482.01, 2085.43, 0.3478, 0.3658),
+    "hoffmann": ComputeLaw("Hoffmann et al. 2022, as printed (rounded)", 1.69, 406.4, 410.7, 0.34, 0.28),
+}
+
+
+def compute_law(name: str | Path) -> ComputeLaw:
+    """The compute law of that name, or one that `save_compute_law` (or a fitted surface) wrote to this path."""
+    if name in COMPUTE_LAWS:
+        return COMPUTE_LAWS[str(name)]
+    path = Path(name)
+    if path.suffix == ".json":
+        return _load_compute_law(path)
+    raise DeepwideError(f"no compute law '{str(name)[:60]}': {did_you_mean(str(name), COMPUTE_LAWS)}")
+
+
+def save_compute_law(law: ComputeLaw, path: str | Path) -> Path:
+    """Save a compute law as a JSON file that `compute_law` reads."""
+    return write_text(path, json.dumps({"format": COMPUTE_FORMAT, "law": law._asdict()}, indent=2) + "\n")
+
+
+def _load_compute_law(path: Path) -> ComputeLaw:
+    document = read_json(path, "a compute law", most=2**20)
+    if not isinstance(document, dict) or document.get("format") != COMPUTE_FORMAT:
+        raise DeepwideError(f'{path} is not a compute law: it must be an object with "format": "{COMPUTE_FORMAT}".')
+    law = document.get("law")
+    fields: dict[str, Any] = law if isinstance(law, dict) else {}
+    given = [fields.get(name) for name in ComputeLaw._fields[1:]]
+    numbers = [x for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
+    if len(numbers) < len(given) or not all(0 < x < math.inf for x in numbers):
+        raise DeepwideError(f"{path} is not a compute law: E, A, B, alpha and beta must be numbers above 0.")
+    return ComputeLaw(str(fields.get("citation", path))[:200], *numbers)

@@ -12,8 +12,8 @@ from typing import Any
 
 from deepwide.answers import Z95, Interval, Note
 from deepwide.laws.book import find_law, transition_law
-from deepwide.laws.bowl import Bowl
-from deepwide.laws.law import DepthLaw
+from deepwide.laws.kinds import JointLaw
+from deepwide.laws.law import Bowl, DepthLaw
 from deepwide.quantities import show_count
 
 SOURCE = "a quadratic in log depth fitted to the 22 Gemstones models"
@@ -58,6 +58,8 @@ def _reference(law: DepthLaw | None) -> DepthLaw:
 
 def depth_cost(depth: float, instead_of: float, block_params: float, law: DepthLaw | None = None) -> Interval | None:
     """Extra loss, in percent, of one depth instead of another at equal block parameters; None far beyond the data."""
+    if isinstance(law, JointLaw):
+        return law.cost(depth, instead_of, block_params)
     bowl, best = bowl_of(law), _reference(law).depth(block_params).at()
     place_error = 0.0
     if not bowl.reference:  # neither how steep the bowl is nor where it has its minimum is known exactly

@@ -1,43 +1,54 @@
 """The transformer, laid out so that its parts are chosen by name. Architecture needs no torch; the rest is loaded
 when first used."""
 
-from typing import Any
+from functools import partial
 
-from deepwide.doors import offered
+from deepwide import offered
 from deepwide.model.architecture import (
     PRESETS,
     Activation,
     Architecture,
     AttentionKind,
     Initialisation,
+    Look,
     NormPlace,
     Parametrisation,
     Residual,
+    factors,
 )
+from deepwide.model.schemes import SCHEMES, Scheme, scheme_of
 
 _HOME = {
+    "Recorder": "cache",
     "Transformer": "transformer",
-    "factors": "parametrisation",
     "from_hugging_face": "hugging_face",
     "generator_for": "initialisation",
     "load_folder": "hugging_face",
+    "profile": "layers",
+    "load_model": "saving",
+    "save_model": "saving",
 }
 __all__ = [
     "PRESETS",
+    "SCHEMES",
     "Activation",
     "Architecture",
     "AttentionKind",
     "Initialisation",
+    "Look",
     "NormPlace",
     "Parametrisation",
+    "Recorder",
     "Residual",
+    "Scheme",
     "Transformer",
     "factors",
     "from_hugging_face",
     "generator_for",
     "load_folder",
+    "load_model",
+    "profile",
+    "save_model",
+    "scheme_of",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, _HOME, name)
+__getattr__ = partial(offered, __name__, _HOME)

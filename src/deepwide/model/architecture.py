@@ -1,11 +1,11 @@
 """Architecture: a Shape and the named choices that a count does not see. No torch here, so that planning stays light.
 
-Every choice is a name that one registry in this room answers to: `attention` in attention.py, `norm` in norm.py,
-`ff` and `activation` in feed_forward.py, `positions` in position.py, `residual` in residual.py, `initialisation`
-in initialisation.py, `parametrisation` in parametrisation.py.
+Every choice is a name that one registry in this room answers to: `attention` in attention.py, `initialisation` in
+initialisation.py, `parametrisation` in `factors` and the multipliers below, and the others in layers.py.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -14,20 +14,26 @@ from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.settings import Part, Positive, explain
 from deepwide.shape import Shape
 
-AttentionKind = Literal["softmax", "linear"]
+AttentionKind = Literal["softmax", "linear", "hard"]
+Look = Literal[
+    "leftmost none", "leftmost j<i", "leftmost j<=i", "leftmost j>i", "leftmost j>=i",
+    "rightmost none", "rightmost j<i", "rightmost j<=i", "rightmost j>i", "rightmost j>=i",
+]  # fmt: skip
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]
-NormPlace = Literal["pre", "post", "peri"]
-Residual = Literal["plain", "none", "deepnorm", "rezero", "layerscale", "admin"]
-Initialisation = Literal["gpt2", "fan_in", "xavier"]
+NormPlace = Literal["pre", "post", "peri", "pre_scaled"]
+Residual = Literal["plain", "none", "deepnorm", "rezero", "layerscale", "admin", "admin_profiled"]
+Initialisation = Literal["gpt2", "fan_in", "xavier", "tfixup"]
 Parametrisation = Literal["standard", "mup", "completep"]
 SmallFloat = Annotated[float, Field(gt=0, le=1)]
 
-NORMS_PER_SUBLAYER: Mapping[str, int] = {"pre": 1, "post": 1, "peri": 2}
+NORMS_PER_SUBLAYER: Mapping[str, int] = {"pre": 1, "post": 1, "peri": 2, "pre_scaled": 1}
 SCALES_PER_SUBLAYER: Mapping[str, Literal["scalar", "vector"]] = {
     "rezero": "scalar",
     "layerscale": "vector",
     "admin": "vector",
+    "admin_profiled": "vector",
 }
+BASE_HEAD_DIM = 64  # where mup's and completep's scores equal standard's
 _UNBIASED = {"qkv_bias": False, "out_bias": False, "ff_bias": False}
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Levine et al. 2020, GPT-2: learned positions, LayerNorm before each sublayer, plain feed-forward of 4d.
@@ -69,6 +75,7 @@ class Choices(Part):
     """What a Shape does not say about a network."""
 
     attention: AttentionKind = "softmax"
+    looks: tuple[Look, ...] = ()  # of hard attention: which of the best keys each head takes, and where it may look
     activation: Activation = "gelu"
     norm_place: NormPlace = "pre"
     norm_eps: SmallFloat = 1e-5
@@ -151,8 +158,15 @@ class Architecture(Choices):
             raise ValueError(f"residual scheme '{self.residual}' does not learn {s.residual_scales} numbers per block")
         if s.positions == "rotary" and s.head_dim % 2:
             raise ValueError(f"rotary positions need an even head_dim, not {s.head_dim}")
-        if self.attention == "linear" and s.positions == "alibi":
-            raise ValueError("alibi biases the scores before softmax, and linear attention has none")
+        if self.attention != "softmax" and s.positions == "alibi":
+            raise ValueError(f"alibi biases the scores before softmax, and {self.attention} attention has none")
+        if len(self.looks) != (s.heads if self.attention == "hard" else 0):
+            raise ValueError(
+                f"looks are for hard attention, one per head, and there are {len(self.looks)} of them for {s.heads} "
+                f"heads with {self.attention} attention"
+            )
+        if self.attention == "hard" and s.kind == "encoder-decoder":
+            raise ValueError("hard attention is for encoders and decoders, not for an encoder-decoder")
         return self
 
 
@@ -160,6 +174,65 @@ def residual_scales(residual: str, width: int, sublayers: int) -> int:
     """How many numbers a block's residual scheme learns."""
     kind = SCALES_PER_SUBLAYER.get(residual)
     return sublayers * {None: 0, "scalar": 1, "vector": width}[kind]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What one parameter's settings are multiplied by, so that one learning rate serves every width and depth.
+
+    With m_d = width / base_width and m_L = depth / base_depth, relative to `standard`:
+
+                            standard   mup                completep (Dey et al. 2025, α = 1)
+        hidden: init std    1          m_d^−½             m_d^−½
+                lr          1          m_d^−1             m_d^−1            (· m_L^(α−1) = 1)
+                decay       1          m_d                m_d
+                Adam's ε    1          m_d^−1             m_d^−1 m_L^−1
+        other:  Adam's ε    1          m_d^−1             m_d^−1 (in the blocks: · m_L^−1)
+        branch  x + m·f     1          1                  m_L^−1
+        logits              1          m_d^−1             m_d^−1
+        scores              E^−½       E0^½ / E           E0^½ / E          (E head width, E0 = 64)
+
+    Hidden are the matrices inside blocks and the hidden layer of a head for pairs; embeddings, positions, biases, norms
+    and the head's last matrix are other. The depth is that of the stack, encoder or decoder, that a block belongs to.
+    At the base shape all three are the same network. A parameter's name decides its role.
+    """
+
+    init: float = 1.0
+    lr: float = 1.0
+    decay: float = 1.0
+    eps: float = 1.0
+
+
+def factors(design: Architecture, name: str, dimensions: int) -> Factors:
+    """The factors of the parameter `name` (such as blocks.0.attention.qkv.weight) with so many dimensions."""
+    if design.parametrisation == "standard":
+        return Factors()
+    m_d, m_L = _growth(design, design.stack_of(name))
+    in_block = name.startswith(("blocks.", "encoder.blocks."))
+    deeper = 1 / m_L if design.parametrisation == "completep" and in_block else 1.0
+    if dimensions == 2 and (in_block or name == "classifier.hidden.weight"):
+        return Factors(init=m_d**-0.5, lr=1 / m_d, decay=m_d, eps=deeper / m_d)
+    return Factors(eps=deeper / m_d)
+
+
+def branch_multiplier(design: Architecture, stack: Stack) -> float:
+    """What the output of every sublayer of a stack is multiplied by before it joins the residual stream."""
+    return 1 / _growth(design, stack)[1] if design.parametrisation == "completep" else 1.0
+
+
+def logits_multiplier(design: Architecture) -> float:
+    """What the final activations are multiplied by before the head."""
+    return 1.0 if design.parametrisation == "standard" else 1 / _growth(design, design.stack)[0]
+
+
+def attention_scale(design: Architecture) -> float:
+    """What scores are multiplied by before softmax."""
+    E = design.shape.head_dim
+    return float(E**-0.5 if design.parametrisation == "standard" else BASE_HEAD_DIM**0.5 / E)
+
+
+def _growth(design: Architecture, stack: Stack) -> tuple[float, float]:
+    return design.shape.width / design.base_width, stack.depth / design.base_depth
 
 
 def _implied(preset: str, fields: dict[str, Any], choices: Choices) -> dict[str, Any]:

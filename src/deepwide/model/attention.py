@@ -4,34 +4,19 @@ Shapes: B batch, T positions, S positions attended to (T in self-attention), D w
 E head width. `allowed` is True where a query may look at a key, and broadcasts to B H T S.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepwide.model.architecture import Architecture
+from deepwide.model.architecture import Architecture, attention_scale
 from deepwide.model.cache import NO_TAPE, Tape
-from deepwide.model.norm import NORMS
-from deepwide.model.parametrisation import attention_scale
-from deepwide.model.position import Rotation, rotate
+from deepwide.model.layers import NORMS, Rotation, rotate
 
-
-class Mixer(Protocol):
-    """How a kind of attention mixes values: queries B H T E, keys and values B K S E, to B H T E."""
-
-    def __call__(
-        self,
-        q_BHTE: Tensor,
-        k_BKSE: Tensor,
-        v_BKSE: Tensor,
-        *,
-        causal: bool,
-        scale: float,
-        bias_HTT: Tensor | None,
-        allowed: Tensor | None = None,
-    ) -> Tensor: ...
+# How a kind of attention mixes values: queries B H T E, keys and values B K S E, to B H T E.
+Mixer = Callable[..., Tensor]
 
 
 def softmax_attention(
@@ -80,7 +65,44 @@ def linear_attention(
     return (q_BHTE @ k_BHSE.transpose(-1, -2)).tril() @ v_BHSE
 
 
-ATTENTION: Mapping[str, Mixer] = {"softmax": softmax_attention, "linear": linear_attention}
+def hard_attention(
+    q_BHTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
+    *,
+    causal: bool,
+    scale: float,  # noqa: ARG001
+    bias_HTT: Tensor | None,  # noqa: ARG001
+    allowed: Tensor | None = None,
+    looks: Sequence[str],
+) -> Tensor:
+    """v_j of the one key j with the largest score, as Yang, Chiang & Angluin 2024 define it; no gradient to scores."""
+    k_BHSE, v_BHSE = _shared_by_groups(k_BKSE, q_BHTE), _shared_by_groups(v_BKSE, q_BHTE)
+    return hard_pattern(q_BHTE @ k_BHSE.transpose(-1, -2), looks, causal=causal, allowed=allowed) @ v_BHSE
+
+
+def hard_pattern(scores_BHTS: Tensor, looks: Sequence[str], *, causal: bool, allowed: Tensor | None) -> Tensor:
+    """1 at the leftmost or rightmost of the largest scores where a head may look, 0 elsewhere; an empty row is 0."""
+    T, S = scores_BHTS.shape[-2:]
+    i, j = torch.arange(T, device=scores_BHTS.device)[:, None], torch.arange(S, device=scores_BHTS.device)[None, :]
+    seen = {"none": j >= 0, "j<i": j < i, "j<=i": j <= i, "j>i": j > i, "j>=i": j >= i}
+    visible_HTS = torch.stack([seen[look.split()[1]].expand(T, S) for look in looks])
+    if causal:
+        visible_HTS = visible_HTS & (j <= i)
+    visible = visible_HTS if allowed is None else visible_HTS & allowed
+    masked_BHTS = scores_BHTS.detach().masked_fill(~visible, -torch.inf)
+    best_BHTS = (masked_BHTS == masked_BHTS.amax(-1, keepdim=True)) & visible
+    first_BHTS = best_BHTS & (best_BHTS.cumsum(-1) == 1)
+    last_BHTS = best_BHTS & (best_BHTS.flip(-1).cumsum(-1).flip(-1) == 1)
+    leftmost_H11 = torch.tensor([look.startswith("leftmost") for look in looks], device=i.device)[:, None, None]
+    return torch.where(leftmost_H11, first_BHTS, last_BHTS).to(scores_BHTS.dtype)
+
+
+ATTENTION: Mapping[str, Mixer] = {
+    "softmax": softmax_attention,
+    "linear": linear_attention,
+    "hard": hard_attention,
+}
 
 
 def allowed_pairs(padding_BS: Tensor | None, length: int, *, causal: bool) -> Tensor | None:
@@ -111,6 +133,9 @@ class _Heads(nn.Module):
         self.heads, self.kv_heads, self.head_dim = s.heads, s.kv_heads, s.head_dim
         self.qk_norm, self.kind = s.qk_norm, design.attention
         self.mix, self.causal, self.scale = ATTENTION[design.attention], causal, attention_scale(design)
+        self.looks = design.looks
+        if design.attention == "hard":
+            self.mix = partial(self.mix, looks=design.looks)
 
     def _add_norms(self, design: Architecture) -> None:
         s = design.shape
@@ -173,6 +198,9 @@ class _Heads(nn.Module):
             if bias_HTT is not None:
                 scores_BHTS = scores_BHTS + bias_HTT[:, :T, :T].to(scores_BHTS.dtype)
         scores_BHTS = tape("scores", scores_BHTS)
+        if self.kind == "hard":
+            pattern_BHTS = hard_pattern(scores_BHTS, self.looks, causal=self.causal, allowed=allowed)
+            return tape("pattern", pattern_BHTS) @ v_BHSE
         if allowed is None and self.causal:
             allowed = torch.ones(T, T, dtype=torch.bool, device=q_BHTE.device).tril()
         if allowed is not None:

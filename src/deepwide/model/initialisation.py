@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from deepwide.model.architecture import Architecture
-from deepwide.model.parametrisation import factors
-from deepwide.model.residual import gain
+from deepwide.model.architecture import Architecture, Stack, factors
+from deepwide.model.layers import gain
 
 ENDS_OF_SUBLAYERS = ("attention.out.weight", "cross.out.weight", "feed_forward.down.weight")
 Spread = Callable[[Architecture, str, Tensor], float]  # the standard deviation of one parameter's start
@@ -36,7 +35,27 @@ def _xavier(design: Architecture, name: str, weight: Tensor) -> float:  # noqa: 
     return math.sqrt(2 / (weight.shape[0] + weight.shape[1]))
 
 
-SPREADS: Mapping[str, Spread] = {"gpt2": _gpt2, "fan_in": _fan_in, "xavier": _xavier}
+def _tfixup(design: Architecture, name: str, weight: Tensor) -> float:
+    """Huang et al. 2020: Xavier, embeddings 1/√D times the gain of the stack that the head reads (see `_shrunk`)."""
+    looked_up = name == "embedding.weight" or name.endswith("positions")
+    return _xavier(design, name, weight) * (_shrunk(design, design.stack) if looked_up else 1.0)
+
+
+def _shrunk(design: Architecture, stack: Stack) -> float:
+    """T-Fixup's gain on values, outputs and feed-forward of a stack: for networks without norms, trained without
+    warm-up.
+
+    Published for encoder-decoders: (9M)^−¼ in the decoder and the embeddings, 0.67 N^−¼ in the encoder. Both solve
+    n·(v²w² + v²x² + w²x²) = 1 for n residual sublayers and sizes v, w, x of values, outputs and embeddings: the decoder
+    with n = 3M and v = w = x, the encoder with that x, n = 2N = 2M and v = w. A single stack has no cross-attention:
+    the same condition with n = 2N and v = w = x gives (6N)^−¼.
+    """
+    if design.shape.encoder_depth and not stack.cross:
+        return float(0.67 * stack.depth**-0.25)
+    return float((3 * stack.sublayers * stack.depth) ** -0.25)
+
+
+SPREADS: Mapping[str, Spread] = {"gpt2": _gpt2, "fan_in": _fan_in, "xavier": _xavier, "tfixup": _tfixup}
 
 
 def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
@@ -50,7 +69,9 @@ def initialise(model: nn.Module, design: Architecture, seed: int) -> None:
                 continue
             std = spread(design, name, parameter) * factors(design, name, parameter.ndim).init
             parameter.copy_(torch.empty(parameter.shape).normal_(0, std, generator=generator_for(seed, f"init/{name}")))
-            if (beta := gain(design, design.stack_of(name))) != 1:
+            stack = design.stack_of(name)
+            beta = gain(design, stack) * (_shrunk(design, stack) if design.initialisation == "tfixup" else 1.0)
+            if beta != 1:
                 _scale_by_gain(name, parameter, beta, design)
 
 
@@ -73,7 +94,7 @@ def _joins(design: Architecture, name: str) -> float:
 
 
 def _scale_by_gain(name: str, parameter: Tensor, beta: float, design: Architecture) -> None:
-    """DeepNorm's β on values, output and feed-forward; queries and keys keep their size."""
+    """DeepNorm's β, or T-Fixup's gain, on values, output and feed-forward; queries and keys keep their size."""
     if name.endswith(("attention.qkv.weight", "cross.kv.weight")):
         parameter[-design.shape.kv_heads * design.shape.head_dim :] *= beta
     elif name.startswith(("blocks.", "encoder.blocks.")) and not name.endswith("cross.q.weight"):

@@ -10,28 +10,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepwide.model.architecture import Architecture
+from deepwide.model.architecture import Architecture, logits_multiplier
 from deepwide.model.architecture import Stack as StackShape
 from deepwide.model.attention import Attention, CrossAttention, allowed_pairs
 from deepwide.model.cache import NO_TAPE, Edit, Recorder, Tape
-from deepwide.model.feed_forward import FEED_FORWARD
-from deepwide.model.head import Classifier, pool
+from deepwide.model.head import Classifier, cross_entropy, pool
 from deepwide.model.initialisation import initialise
-from deepwide.model.loss import cross_entropy
-from deepwide.model.norm import NORMS
-from deepwide.model.parametrisation import logits_multiplier
-from deepwide.model.position import Rotation, alibi_bias, rotation
-from deepwide.model.residual import RESIDUAL
+from deepwide.model.layers import FEED_FORWARD, NORMS, RESIDUAL, Rotation, alibi_bias, rotation
 
 
 class Block(nn.Module):
     """Attention, cross-attention in the decoder of an encoder-decoder, and the feed-forward where there is one.
 
     Each sublayer f joins the residual stream x by its norms' place: pre x + f(n(x)), post n(x + f(x)), and peri
-    x + n'(f(n(x))) as in Gemma 2, where + is the residual scheme.
+    x + n'(f(n(x))) as in Gemma 2, where + is the residual scheme. pre_scaled is x + f(n(x)/√l) in the l-th block, the
+    LayerNorm scaling of Sun et al. 2025.
     """
 
-    def __init__(self, design: Architecture, stack: StackShape) -> None:
+    def __init__(self, design: Architecture, stack: StackShape, layer: int) -> None:
         super().__init__()
         s = design.shape
 
@@ -39,6 +35,7 @@ class Block(nn.Module):
             return NORMS[s.norm](s.width, design.norm_eps)
 
         self.place = design.norm_place
+        self.norm_scale = (layer + 1) ** -0.5 if self.place == "pre_scaled" else 1.0
         self.attention, self.attention_norm, self.attention_join = (
             Attention(design, causal=stack.causal),
             norm(),
@@ -81,7 +78,10 @@ class Block(nn.Module):
         return tape("residual_after", x_BTD)
 
     def _input(self, sublayer: str, x_BTD: Tensor, tape: Tape) -> Tensor:
-        return tape("input", x_BTD if self.place == "post" else getattr(self, f"{sublayer}_norm")(x_BTD))
+        if self.place == "post":
+            return tape("input", x_BTD)
+        normed_BTD: Tensor = getattr(self, f"{sublayer}_norm")(x_BTD)
+        return tape("input", normed_BTD if self.norm_scale == 1 else normed_BTD * self.norm_scale)
 
     def _join(self, sublayer: str, x_BTD: Tensor, f_BTD: Tensor, tape: Tape) -> Tensor:
         f_BTD = tape("output", f_BTD)
@@ -105,7 +105,7 @@ class Stack(nn.Module):
             self.positions = nn.Parameter(torch.empty(s.context + s.extra_positions, s.width))
         self.context, self.extra_positions = s.context, s.extra_positions
         self.embedding_norm = NORMS[s.norm](s.width, design.norm_eps) if s.embedding_norm else None
-        self.blocks = nn.ModuleList(Block(design, stack) for _ in range(stack.depth))
+        self.blocks = nn.ModuleList(Block(design, stack, layer) for layer in range(stack.depth))
         self.final_norm = NORMS[s.norm](s.width, design.norm_eps) if s.final_norm else None
 
     def read(

@@ -3,9 +3,10 @@
 A question's module is loaded when it is first asked for, so that a plan does not wait for the others.
 """
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deepwide.doors import offered
+from deepwide import offered
 
 if TYPE_CHECKING:
     from deepwide.planning.auditing import RULE_OF_COST as RULE_OF_COST
@@ -40,7 +41,4 @@ _HOME = {
     "plan_many": "many",
 }
 __all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, _HOME, name)
+__getattr__ = partial(offered, __name__, _HOME)

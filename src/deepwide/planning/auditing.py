@@ -83,7 +83,7 @@ class Audit(Answer):
     @property
     def sentence(self) -> str:
         """The verdict in one line."""
-        compared = {"too deep": "deeper than", "too shallow": "shallower than", "within": "as deep as"}
+        compared = {"too deep": "deeper than", "too shallow": "shallower than", "within": "within the error of what"}
         ratio = (
             f"{self.name} is {compared[self.verdict.outcome]} the {self.law} law recommends: "
             f"{plural(self.shape.depth, 'layer')}, {self.depth_over_law.value:.2f} times its {self.law_depth.value:.1f}"

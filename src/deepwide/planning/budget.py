@@ -5,12 +5,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from deepwide.arrays import Floats
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
 from deepwide.laws import compute_law
-from deepwide.planning.grid import Sizes
-from deepwide.planning.style import Style
-from deepwide.quantities import parse_bytes, parse_count, show_bytes, show_count
+from deepwide.planning.style import Sizes, Style
+from deepwide.quantities import Floats, parse_bytes, parse_count, show_bytes, show_count
 from deepwide.shape import INFERENCE_BYTES, Shape, cache_elements, causal_training_flops
 
 BudgetKind = Literal["block", "total", "flops", "memory"]

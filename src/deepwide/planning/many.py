@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import field_serializer
 
 from deepwide.answers import Answer
-from deepwide.arrays import ArrayLike, Floats, Integers
 from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import Law, depth_law
 from deepwide.planning.budget import Budget, BudgetKind, parse_budget
-from deepwide.planning.optimum import find_optimum, round_optimum
+from deepwide.planning.rounding import find_optimum, round_optimum
 from deepwide.planning.style import Style
+from deepwide.quantities import ArrayLike, Floats, Integers
 
 
 class PlanTable(Answer):

@@ -22,9 +22,17 @@ from deepwide.laws import (
     step_time_ratio,
 )
 from deepwide.planning.budget import Budget, BudgetKind
-from deepwide.planning.optimum import find_optimum, round_optimum, width_of_blocks
 from deepwide.planning.reasons import plan_notes, plan_reason
-from deepwide.planning.rounding import CLOSE, WideSearch, round_shapes, search_widely, usual_depths
+from deepwide.planning.rounding import (
+    CLOSE,
+    WideSearch,
+    find_optimum,
+    round_optimum,
+    round_shapes,
+    search_widely,
+    usual_depths,
+    width_of_blocks,
+)
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes
 from deepwide.shape import Params, Shape, flops, inference_memory, training_memory

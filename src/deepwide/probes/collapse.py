@@ -10,6 +10,11 @@ G_i = Σ_j g_ij the weights are p_ij = e_j/B + Δ_ij, Δ_ij = (g_ij·B − e_j·
 for all rows; Σ_j Δ_ij = 0, so the rows of the output differ by Σ_j Δ_ij ρR_j, and Δ is of the order of ρ². Every factor
 ρ is kept as a logarithm, and no difference of nearly equal numbers is ever taken.
 
+The bound (its formula is recalled from the paper, γ is reconstructed here): with e_j/B as above and D_i = max_j c_ij −
+min_j c_ij ≤ 1.256, |Δ_ij| ≤ (e_j/B)(exp D_i − 1) ≤ 2D_i·e_j/B ≤ (e_j/B)·4‖W‖₁r²/√E, since |R_iᵀWR_j|ρ² ≤ ‖W‖₁r². In
+the composite norm that gives ‖ΔρRV‖ ≤ 4γ‖W‖₁‖V‖/√E·r³ with γ = √(n·max_j e_j/B), which is 1 for uniform attention. So
+with β ≥ ‖W‖₁‖V‖ for all heads and layers, r_L ≤ c^((3^L−1)/2)·r_0^(3^L), c = 4γβH/√E.
+
 Letters: n positions, D width, H heads, E head width, W = W_Q W_Kᵀ (D × D), V = W_V W_O (D × D), one per head.
 """
 
@@ -19,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.arrays import Floats
+from deepwide.quantities import Floats
 
 
 class AttentionLayer(NamedTuple):
@@ -70,6 +75,28 @@ def attention_collapse(x_ND: Floats, layers: Sequence[AttentionLayer]) -> list[R
         mean_D, direction_ND, log_size = _attend(mean_D, direction_ND, log_size, layer)
         residuals.append(_residual(mean_D, direction_ND, log_size))
     return residuals
+
+
+def collapse_bound(x_ND: Floats, layers: Sequence[AttentionLayer]) -> list[float]:
+    """The logarithm of the bound on the residual, of the input (its own) and after every layer: see above.
+
+    Residuals here are those from the mean row, which are at most twice those from the best row, of which it holds.
+    """
+    mean_D = x_ND.mean(0)
+    direction_ND, log_size = _split(x_ND - mean_D, 0.0)
+    start, log_gammas, log_betas = log_size, [0.0], []
+    for layer in layers:
+        size = math.exp(log_size) if log_size > -700 else 0.0
+        for w_DD, v_DD in zip(layer.scores_HDD, layer.values_HDD, strict=True):
+            b_N = size * (mean_D @ w_DD @ direction_ND.T)
+            share_N = np.exp(b_N - b_N.max())
+            log_gammas.append(0.5 * math.log(len(b_N) * float(share_N.max() / share_N.sum())))
+            norm_1 = float(np.abs(w_DD).sum(0).max())  # ‖W‖₁/√E
+            log_betas.append(math.log(norm_1 * composite_norm(v_DD)))
+        mean_D, direction_ND, log_size = _attend(mean_D, direction_ND, log_size, layer)
+    heads = len(layers[0].scores_HDD) if layers else 1
+    log_c = math.log(4 * heads) + max(log_gammas) + max(log_betas, default=0.0)
+    return [(3**depth - 1) / 2 * log_c + 3**depth * start for depth in range(len(layers) + 1)]
 
 
 def _attend(m_D: Floats, r_ND: Floats, log_size: float, layer: AttentionLayer) -> tuple[Floats, Floats, float]:

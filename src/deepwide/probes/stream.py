@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepwide.arrays import Floats
 from deepwide.probes.collapse import relative_residual
+from deepwide.quantities import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

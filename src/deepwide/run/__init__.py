@@ -1,23 +1,37 @@
-"""The run folder: what a run is on disk, who may write to it, and how nothing in it is lost."""
+"""The run folder: what a run is on disk, who may write to it, and how nothing in it is lost.
 
-from deepwide.run import toy
+`toy`, a trainer for tests of durability, is a module of this room that is loaded when it is imported.
+"""
+
 from deepwide.run.checkpoint import Checkpoint
-from deepwide.run.folder import NotARun, RunFolder, local_path, run_id
-from deepwide.run.layout import FINISHED, has_result
+from deepwide.run.folder import (
+    UNFINISHED,
+    UNREADABLE,
+    NotARun,
+    RunFolder,
+    RunRecord,
+    local_path,
+    read_run,
+    read_runs,
+    reason,
+    run_folders,
+    run_id,
+)
 from deepwide.run.lease import (
     LEASE_SECONDS,
     Lease,
+    LeaseHeld,
     LeaseLost,
     LeaseWatch,
     RunFinished,
     is_disk_full,
+    is_passing,
+    owner_name,
     read_lease,
     remaining,
 )
-from deepwide.run.lock import LeaseHeld
-from deepwide.run.process import owner_name
-from deepwide.run.reader import UNFINISHED, UNREADABLE, RunRecord, read_run, read_runs, reason
-from deepwide.run.records import UnreadableRun, canonical
+from deepwide.run.records import FINISHED, UnreadableRun, canonical, has_result
+from deepwide.run.scrubbing import Finding, scrub
 from deepwide.run.writer import RunWriter
 
 __all__ = [
@@ -26,6 +40,7 @@ __all__ = [
     "UNFINISHED",
     "UNREADABLE",
     "Checkpoint",
+    "Finding",
     "Lease",
     "LeaseHeld",
     "LeaseLost",
@@ -39,6 +54,7 @@ __all__ = [
     "canonical",
     "has_result",
     "is_disk_full",
+    "is_passing",
     "local_path",
     "owner_name",
     "read_lease",
@@ -46,6 +62,8 @@ __all__ = [
     "read_runs",
     "reason",
     "remaining",
+    "run_folders",
     "run_id",
+    "scrub",
     "toy",
 ]

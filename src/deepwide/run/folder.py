@@ -1,21 +1,27 @@
-"""A run folder: the whole truth about one run. What lies where in it is in layout.py."""
+"""A run folder: the whole truth about one run. What lies where in it is in records.py.
+
+`read_runs` gives every run in a folder as records, finished or not: what it was, what it counts and how it ended.
+"""
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from deepwide import faults, files
 from deepwide.errors import DeepwideError
-from deepwide.run import checkpoint, records
-from deepwide.run.layout import CHECKPOINTS, CONFIG, METRICS, RESULT, read_result
-from deepwide.run.lease import LEASE_SECONDS, Lease, read_lease
-from deepwide.run.lock import PATIENCE_SECONDS, lock
+from deepwide.run import checkpoint, metrics, records
+from deepwide.run.lease import LEASE_SECONDS, PATIENCE_SECONDS, Lease, lock, read_lease
+from deepwide.run.metrics import read_checked_result, read_result
+from deepwide.run.records import CHECKPOINTS, CONFIG, LEASE, METRICS, RESULT
+from deepwide.run.seals import Chain, seal
 from deepwide.run.writer import RunWriter
 
 CONFIG_REMEDY = "put it back from a copy, or move the folder away and the run starts anew"
@@ -28,7 +34,7 @@ class NotARun(records.UnreadableRun):
 
     def __init__(self, path: Path, remedy: str) -> None:
         DeepwideError.__init__(self, f"{path} is not a run folder: it has no {CONFIG}. If it was one, {remedy}.")
-        self.path = path / CONFIG
+        self.path, self.why, self.remedy = path / CONFIG, f"the folder has no {CONFIG}", remedy
 
 
 def local_path(path: Path | str, name: str) -> Path:
@@ -60,8 +66,8 @@ def run_id(config: Mapping[str, Any], *, data_fingerprint: str, numerics: str) -
 class RunFolder:
     """One run on disk. Reading needs nothing; writing needs a lease."""
 
-    def __init__(self, path: Path, record: Mapping[str, Any]) -> None:
-        self.path = path
+    def __init__(self, path: Path, record: Mapping[str, Any], *, checked: bool = True) -> None:
+        self.path, self.checked = path, checked
         self.id = path.name
         self.config: dict[str, Any] = dict(record["config"])
         self.data_fingerprint = str(record["data"])
@@ -89,12 +95,13 @@ class RunFolder:
         if not path.exists():
             record = {"config": dict(config), "data": data_fingerprint, "numerics": numerics}
             record |= {"counts": dict(counts)} if counts else {}
-            path.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(path.parent)
             temporary = files.temporary_beside(path)
             temporary.mkdir()
             try:
                 _clear_abandoned(path, now=temporary.stat().st_mtime)
-                files.write_new(temporary / CONFIG, (records.canonical(record) + "\n").encode())
+                files.write_new(temporary / CONFIG, seal(record, name) + b"\n")
+                files.sync_folder(temporary)
                 files.move(temporary, path)
             except OSError:
                 if not path.exists():  # else another process was quicker, with the same content
@@ -107,9 +114,10 @@ class RunFolder:
     def open(cls, path: Path | str) -> Self:
         """A run that exists; stops when its config is unreadable or is not the one it was named for."""
         path = Path(os.path.abspath(path))
-        record = records.read_record(path / CONFIG, CONFIG_REMEDY)
-        if record is None:
+        content = records.read_content(path / CONFIG, CONFIG_REMEDY)
+        if content is None:
             raise NotARun(path, CONFIG_REMEDY)
+        record = records.parse(content, path / CONFIG, CONFIG_REMEDY)
         if not {"config", "data", "numerics"} <= record.keys() or not isinstance(record["config"], dict):
             raise records.UnreadableRun(path / CONFIG, "its fields are not those of a run", CONFIG_REMEDY)
         if not _are_counts(record.get("counts", {})):
@@ -121,15 +129,21 @@ class RunFolder:
         if named != path.name:
             why = f"its content belongs to run {named}: the folder was renamed or the file changed"
             raise records.UnreadableRun(path / CONFIG, why, CONFIG_REMEDY)
-        return cls(path, record)
+        try:
+            chain = Chain().after(path.name, content.rstrip(b"\n"))
+        except ValueError as error:
+            raise records.UnreadableRun(path / CONFIG, str(error).partition(",")[0], CONFIG_REMEDY) from None
+        if not chain.sealed and not record.keys() <= {"config", "data", "numerics", "counts"}:
+            raise records.UnreadableRun(path / CONFIG, "its checksum is damaged", CONFIG_REMEDY)
+        return cls(path, record, checked=chain.sealed)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Every whole record so far; a torn last line is not one."""
-        return records.read_lines(self.path / METRICS)
+        return metrics.read_metrics(self.path)
 
     def last_record(self) -> dict[str, Any]:
         """The last whole record of metrics, found without reading the others; empty when there is none."""
-        return records.read_last(self.path / METRICS)
+        return metrics.read_last(self.path)[0]
 
     def checkpoint_steps(self) -> list[int]:
         """The steps there are checkpoints of, good or bad, rising."""
@@ -144,22 +158,52 @@ class RunFolder:
         return read_lease(self.path)
 
     def latest_checkpoint(self, framework: checkpoint.Framework = "torch") -> checkpoint.Checkpoint | None:
-        """The newest checkpoint whose every byte verifies; warns about each one it had to skip."""
+        """The newest checkpoint whose every byte verifies and whose metrics are there; warns about each it skips."""
         home = self.path / CHECKPOINTS
         steps = checkpoint.steps(home)
+        checks = {chain.records: chain.check for chain, _ in metrics.lines(self.path)}
+        unreached: OSError | None = None
+        ahead = 0
         for step in reversed(steps):
             try:
                 newest = checkpoint.read(home / str(step), self.id, framework)
             except checkpoint.BadCheckpoint as error:
                 log.warning("checkpoint %d is damaged and was skipped: %s.", step, error)
                 continue
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                log.warning("checkpoint %d cannot be read and was skipped: %s.", step, error)
+                unreached = error
+                continue
+            before = newest.metrics
+            if before is not None and before.records and checks.get(before.records) != before.check:
+                log.warning("checkpoint %d was skipped: %s lacks records before it.", step, METRICS)
+                ahead += 1
+                continue
             if step != steps[-1]:
                 log.warning("run %s resumes from the checkpoint before, step %d.", self.id, step)
             return newest
+        if unreached is not None:
+            raise unreached
+        if ahead:
+            why = f"it does not hold the records before any of its {len(steps)} checkpoints"
+            raise records.UnreadableRun(self.path / METRICS, why, metrics.METRICS_REMEDY)
         if steps:
-            remedy = "put them back from a copy, or delete this folder to train from the beginning"
+            remedy = f"put them back from a copy, or {metrics.START_OVER}"
             raise records.UnreadableRun(home, f"none of its {len(steps)} checkpoints is whole", remedy)
         return None
+
+    def checkpoint_at(self, step: int, framework: checkpoint.Framework = "torch") -> checkpoint.Checkpoint:
+        """The checkpoint of one step, verified."""
+        steps = self.checkpoint_steps()
+        if step not in steps:
+            held = ", ".join(map(str, steps)) or "none"
+            raise DeepwideError(f"run {self.id} has no checkpoint of step {step}: it has {held}.")
+        try:
+            return checkpoint.read(self.path / CHECKPOINTS / str(step), self.id, framework)
+        except checkpoint.BadCheckpoint as error:
+            raise DeepwideError(f"checkpoint {step} is damaged: {error}: take another step.") from None
 
     def lease(self, owner: str, seconds: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS) -> RunWriter:
         """The right to write, for a `with` block; raises `LeaseHeld` or `RunFinished` on entry."""
@@ -190,3 +234,64 @@ def _clear_abandoned(path: Path, now: float) -> None:
         with contextlib.suppress(OSError):
             if now - half.stat().st_mtime > ABANDONED_SECONDS:
                 shutil.rmtree(half, ignore_errors=True)
+
+
+UNREADABLE, UNFINISHED = "unreadable", "unfinished"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run as its folder states it.
+
+    `status` is `done`, `diverged`, `oom` or `failed` for a run that has finished, `unfinished` for one that has not,
+    and `unreadable` where the folder is damaged; `error` says why a run failed or cannot be read. `counts` is empty in
+    folders made before runs stated their counts.
+    """
+
+    path: Path
+    id: str
+    config: Mapping[str, Any]
+    counts: Mapping[str, int | float]
+    status: str
+    result: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    data_fingerprint: str = ""
+    checked: bool = True  # False for a result that was written before results carried a checksum
+
+
+def read_runs(folder: Path | str) -> list[RunRecord]:
+    """Every run in a folder of runs (or the one run that it is), by id. One damaged run does not hide the others."""
+    return [read_run(path) for path in run_folders(folder)]
+
+
+def run_folders(folder: Path | str) -> list[Path]:
+    """Every run folder in a folder of runs (or the one that it is), by name, damaged ones too."""
+    folder = Path(folder)
+    if (folder / CONFIG).exists():
+        return [folder]
+    return [path for path in sorted(folder.iterdir()) if _looks_like_a_run(path)] if folder.is_dir() else []
+
+
+def read_run(path: Path) -> RunRecord:
+    """One run; what is wrong with its folder becomes its status and error."""
+    try:
+        run = RunFolder.open(path)
+        ended = read_checked_result(path)
+    except (DeepwideError, OSError) as error:
+        return RunRecord(path, path.name, {}, {}, UNREADABLE, error=str(error))
+    if ended is None:
+        return RunRecord(path, run.id, run.config, run.counts, UNFINISHED, data_fingerprint=run.data_fingerprint)
+    result, checked = ended
+    return RunRecord(
+        path, run.id, run.config, run.counts, result["status"], result, reason(result), run.data_fingerprint, checked
+    )
+
+
+def _looks_like_a_run(path: Path) -> bool:
+    """Also one that lost its config; not a folder in the making."""
+    return not path.name.startswith(".") and any((path / name).exists() for name in (CONFIG, METRICS, LEASE, RESULT))
+
+
+def reason(result: Mapping[str, Any]) -> str:
+    """Why a run ended otherwise than done, as its result says it."""
+    return str(result.get("error") or result.get("why") or "")

@@ -1,12 +1,18 @@
-"""JSON that is state: canonical text in, and on the way back either the record or a stop that names the remedy."""
+"""What lies where in a run folder, and JSON that is state: read back, it is the record or a stop that names the remedy.
+
+<runs>/<id>/config.json      resolved config and the counts of the run, written once
+            metrics.jsonl    append-only, one record per line, torn tail cut when a lease is taken
+            lease.json       who works on it until when, fencing number
+            checkpoints/<step>/{state.json, *.safetensors, manifest.json}
+            result.json      exists if and only if the run has finished: done, diverged, oom, failed
+"""
 
 import json
 import math
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from deepwide import files
 from deepwide.errors import DeepwideError
 
 
@@ -15,7 +21,7 @@ class UnreadableRun(DeepwideError):  # noqa: N818
 
     def __init__(self, path: Path, why: str, remedy: str) -> None:
         super().__init__(f"{path} is unreadable ({why}), so nothing was changed: {remedy}.")
-        self.path = path
+        self.path, self.why, self.remedy = path, why, remedy
 
 
 def canonical(value: Any) -> str:
@@ -31,64 +37,25 @@ def canonical(value: Any) -> str:
 
 def read_record(path: Path, remedy: str) -> dict[str, Any] | None:
     """The JSON object in a file, None when there is no file."""
+    content = read_content(path, remedy)
+    return None if content is None else parse(content, path, remedy)
+
+
+def read_content(path: Path, remedy: str) -> bytes | None:
+    """The bytes of a small regular file, None when there is no file."""
     try:
-        content = path.read_bytes()
+        with files.open_regular(path) as file:
+            content = file.read(files.LARGEST_JSON + 1)
     except FileNotFoundError:
         return None
-    return _parse(content, path, remedy)
+    except files.NotRegularError as error:
+        raise UnreadableRun(path, str(error.strerror), remedy) from None
+    if len(content) > files.LARGEST_JSON:
+        raise UnreadableRun(path, f"it is larger than {files.LARGEST_JSON >> 20} MiB", remedy)
+    return content
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The records of a JSON-lines file, each with its integer step, without a torn last line."""
-    return [record for _, record in _lines(path)]
-
-
-def read_last(path: Path, most: int = 8192) -> dict[str, Any]:
-    """The last whole record of a JSON-lines file, read from its end; empty when there is none."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - most))
-            tail = file.read()
-    except FileNotFoundError:
-        return {}
-    for line in reversed(tail.split(b"\n")[:-1]):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            return record
-    return {}
-
-
-def whole_bytes(path: Path, *, until_step: int | None = None) -> int:
-    """How many bytes of a JSON-lines file are whole records (of steps up to `until_step`)."""
-    end = 0
-    for stop, record in _lines(path):
-        if until_step is not None and record["step"] > until_step:
-            break
-        end = stop
-    return end
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return
-    end = 0
-    # What follows the last line break is a record that a crash cut short (or zeros that never became data).
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
-        end += len(line) + 1
-        where = f"line {number}"
-        remedy = f"put the file back from a copy, or cut it before line {number} and the run resumes from there"
-        record = _parse(line, path, remedy, where)
-        if not isinstance(record.get("step"), int):
-            raise UnreadableRun(path, f"{where} has no step", remedy)
-        yield end, record
-
-
-def _parse(content: bytes, path: Path, remedy: str, where: str = "") -> dict[str, Any]:
+def parse(content: bytes, path: Path, remedy: str, where: str = "") -> dict[str, Any]:
     prefix = f"{where}: " if where else ""
     try:
         record = json.loads(content.decode(), parse_constant=_refuse)
@@ -97,6 +64,19 @@ def _parse(content: bytes, path: Path, remedy: str, where: str = "") -> dict[str
     if not isinstance(record, dict):
         raise UnreadableRun(path, f"{prefix}not an object", remedy)
     return record
+
+
+def is_finite(value: Any) -> bool:
+    """Whether every number in a record is one: `1e999` is read as infinity.
+
+    >>> is_finite({"loss": 1.5, "more": [1, None]}), is_finite({"loss": [float("inf")]})
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _refuse(name: str) -> None:
@@ -111,3 +91,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
+
+
+CONFIG, METRICS, LEASE, RESULT = "config.json", "metrics.jsonl", "lease.json", "result.json"
+CHECKPOINTS, LOCK = "checkpoints", ".lock"
+FINISHED = ("done", "diverged", "oom", "failed")  # the statuses of a result
+
+
+def has_result(folder: Path) -> bool:
+    """Whether the run has finished, without reading how."""
+    return (folder / RESULT).exists()

@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from deepwide import faults, files
-from deepwide.run import checkpoint, records
-from deepwide.run.layout import CHECKPOINTS, FINISHED, METRICS, RESULT
+from deepwide.run import checkpoint, metrics
 from deepwide.run.lease import Lease, finished, is_disk_full
+from deepwide.run.records import CHECKPOINTS, FINISHED, METRICS, RESULT, UnreadableRun, has_result
+from deepwide.run.seals import Chain, seal
 
 KEEP = 2  # checkpoints: the newest, and the one before in case it turns out damaged
 
@@ -24,19 +25,37 @@ class RunWriter:
         self.path, self.run = lease.path, lease.path.name
         self._verified_steps: set[int] = set()
         self._ending, self._note = "interrupted", ""
-        self._finished = False
+        self._chain = Chain()  # of the metrics as this writer left them
+        self._entries_synced = False  # of the folder: metrics.jsonl and checkpoints/ outlive a power cut
 
     def __enter__(self) -> Self:
+        try:
+            self._take()
+        except (OSError, MemoryError) as error:
+            # A lease that was written must not look held until it expires: nobody works on the run.
+            self.lease.give_back("disk_full" if is_disk_full(error) else "interrupted", _note(error))
+            raise
+        self.lease.start_heartbeat()
+        return self
+
+    def _take(self) -> None:
         with self.lease.take():
             try:
-                whole = records.whole_bytes(self.path / METRICS)
-            except records.UnreadableRun as error:  # stops here; the lease says why, for whoever looks
+                chain = metrics.whole(self.path)
+                saved = checkpoint.steps(self.path / CHECKPOINTS)
+                if chain.records and self.lease.saved and not saved:
+                    why = "it is gone or empty, and the run has saved checkpoints there"
+                    remedy = f"put it back (is its disk mounted?), or {metrics.START_OVER}"
+                    raise UnreadableRun(self.path / CHECKPOINTS, why, remedy)
+            except UnreadableRun as error:  # stops here; the lease says why, for whoever looks
                 self.lease.write("unreadable", str(error))
                 raise
+            if self.lease.saved != bool(saved):
+                self.lease.saved = bool(saved)
+                self.lease.write("")
             files.clear_temporaries(self.path)
             files.clear_temporaries(self.path / CHECKPOINTS)
-            self._cut(whole)
-        return self
+            self._cut(chain)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -44,7 +63,7 @@ class RunWriter:
         if is_disk_full(error):
             self._ending = "disk_full"
         elif error is not None and not self._note:
-            self._note = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            self._note = _note(error)
         self.lease.give_back(self._ending, self._note)
 
     @property
@@ -64,20 +83,23 @@ class RunWriter:
     def append(self, record: Mapping[str, Any]) -> None:
         """One line of metrics; it must carry an integer step."""
         assert isinstance(record.get("step"), int), "a record of metrics has an integer step"
-        line = (records.canonical(dict(record)) + "\n").encode()
+        line = seal(record, self.run, self._chain.check) + b"\n"
         with self._writing(), open(self.path / METRICS, "ab") as file:
-            before = file.tell()
+            if file.tell() != self._chain.size:
+                why = f"it has {file.tell()} bytes where its writer left {self._chain.size}: somebody changed it"
+                raise UnreadableRun(self.path / METRICS, why, metrics.METRICS_REMEDY)
             try:
                 faults.write(file, line, "append of metrics")
-            except OSError:
+            except BaseException:
                 # A full disk may have taken half the line, and the next append must not continue it.
-                os.truncate(self.path / METRICS, before)
+                os.truncate(self.path / METRICS, self._chain.size)
                 raise
+            self._chain = self._chain.after(self.run, line[:-1])
 
     def cut_metrics(self, after_step: int) -> None:
         """Forget records past a step: a resumed run writes them again."""
         with self._writing():
-            self._cut(records.whole_bytes(self.path / METRICS, until_step=after_step))
+            self._cut(metrics.whole(self.path, until_step=after_step))
 
     def checkpoint(self, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any], keep: int = KEEP) -> None:
         """Save a checkpoint; the metrics up to it become durable first, older checkpoints go last."""
@@ -87,12 +109,16 @@ class RunWriter:
             with self._writing():
                 home.mkdir(exist_ok=True)
                 self._sync_metrics()
-            checkpoint.write(temporary, self.run, step, tensors, state)
+                chain = self._chain
+            checkpoint.write(temporary, self.run, step, tensors, state, chain)
             with self._writing():
                 if target.exists():  # a damaged one that this run was resumed from before
                     files.remove_folder(target)
                 files.move(temporary, target)
                 self._verified_steps.add(step)
+                if not self.lease.saved:  # from here on, a folder without checkpoints has lost them
+                    self.lease.saved = True
+                    self.lease.write("")
                 self._prune(home, step, keep)
         except FileNotFoundError:
             self._raise_if_lost()  # the next owner has cleared our temporary folder
@@ -100,22 +126,23 @@ class RunWriter:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
-    def finish(self, status: str, **fields: Any) -> None:
+    def finish(self, status: str, keep: int = KEEP, /, **fields: Any) -> None:
         """End the run: from here on it has a result and nobody may write."""
         assert status in FINISHED, f"a run ends {', '.join(FINISHED)}, not {status}"
         with self._writing():
             self._sync_metrics()
             if saved := checkpoint.steps(self.path / CHECKPOINTS):
-                self._prune(self.path / CHECKPOINTS, saved[-1], KEEP)
-            files.write_file(self.path / RESULT, (records.canonical({"status": status} | fields) + "\n").encode())
-            self._finished = True
-        self._ending = status
+                self._prune(self.path / CHECKPOINTS, saved[-1], keep)
+            ends_with = {"records": self._chain.records, "records_check": self._chain.check}
+            line = seal({"status": status} | fields | ends_with, self.run)
+            files.write_file(self.path / RESULT, line + b"\n")
+        self._ending, self._note = status, ""
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """The lock, the fence, and a run that has not finished."""
         with self.lease.fenced():
-            if self._finished:
+            if has_result(self.path):
                 raise finished(self.path)
             yield
 
@@ -123,20 +150,25 @@ class RunWriter:
         with self._writing():
             pass
 
-    def _cut(self, size: int) -> None:
+    def _cut(self, chain: Chain) -> None:
         path = self.path / METRICS
-        if path.exists() and path.stat().st_size > size:
-            files.write_file(path, path.read_bytes()[:size])
+        if path.exists() and path.stat().st_size > chain.size:
+            with files.open_regular(path) as file:
+                files.write_file(path, file.read(chain.size))
+        self._chain = chain
 
     def _sync_metrics(self) -> None:
-        if (self.path / METRICS).exists():
+        if self._chain.records:
             with open(self.path / METRICS, "rb") as file:
-                os.fsync(file.fileno())
+                files.sync(file.fileno(), METRICS)
             faults.point("after fsync of metrics")
+        if not self._entries_synced:
+            files.sync_folder(self.path)
+            self._entries_synced = bool(self._chain.records)
 
     def _prune(self, home: Path, newest: int, keep: int) -> None:
         """Keep the newest good ones up to `newest`; anything past it was found damaged on resume."""
-        good = 1
+        good, removed = 1, False
         for step in reversed(checkpoint.steps(home)):
             if step == newest:
                 continue
@@ -144,8 +176,19 @@ class RunWriter:
                 good += 1
             else:
                 files.remove_folder(home / str(step))
+                removed = True
+        if removed:  # or a power cut brings it back, and in a finished run it would stay
+            files.sync_folder(home)
 
     def _is_good(self, home: Path, step: int) -> bool:
-        if step not in self._verified_steps and checkpoint.verifies(home / str(step), self.run):
+        if step not in self._verified_steps:
+            try:
+                checkpoint.verify(home / str(step), self.run)
+            except checkpoint.BadCheckpoint:
+                return False
             self._verified_steps.add(step)
-        return step in self._verified_steps
+        return True
+
+
+def _note(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

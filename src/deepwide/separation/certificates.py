@@ -14,23 +14,18 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     StrictBool,
-    ValidationError,
     model_serializer,
     model_validator,
 )
 
-from deepwide import __version__, files
+from deepwide import __version__
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError
-from deepwide.separation.case import Case
-from deepwide.separation.ideals import ideal_bound
 from deepwide.separation.measurement import Algorithm, Measurement
-from deepwide.separation.upper_bounds import upper_bounds
-from deepwide.separation.weights import file_hash
-from deepwide.settings import explain
+from deepwide.separation.network import Case
+from deepwide.separation.upper_bounds import ideal_bound, upper_bounds
 
 FORMAT: Literal["deepwide separation rank 1"] = "deepwide separation rank 1"
-LARGEST_FILE = 4 << 20  # bytes; the certificate of 3280 blocks has a twentieth of that
 LARGE_PRIME = 500_000  # primes above this make an accident in a rank unlikely
 
 Whole = Annotated[int, Field(strict=True, ge=0)]
@@ -95,7 +90,7 @@ class Certificate(Answer):
             "seconds": round(measurement.seconds, 3),
         }
         if measurement.case.from_file:
-            body["weights_sha256"] = file_hash(Path(measurement.case.weights))
+            body["weights_sha256"] = weights_hash(measurement.case)
         unsealed = cls(**body, sha256="0" * 64)
         return cls(**body, sha256=seal(unsealed.model_dump(mode="json")))
 
@@ -157,12 +152,14 @@ class Certificate(Answer):
 
     def check_weights(self) -> None:
         """Stop if the weights were in a file that has changed since."""
-        if self.case.from_file and file_hash(Path(self.case.weights)) != self.weights_sha256:
+        if self.case.from_file and weights_hash(self.case) != self.weights_sha256:
             raise DeepwideError(f"{self.case.weights} is not the file that the certificate is about: it has changed.")
 
     def write(self, path: Path) -> None:
         """The certificate as a file, whole or not at all."""
-        files.write_text(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
+        from deepwide.files import write_text
+
+        write_text(path, json.dumps(self.model_dump(mode="json"), indent=1) + "\n")
 
 
 def seal(content: dict[str, Any]) -> str:
@@ -171,25 +168,7 @@ def seal(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def read_certificate(path: Path) -> Certificate:
-    """A certificate whose seal fits, or a sentence that says why not.
+def weights_hash(case: Case) -> str:
+    from deepwide.separation.weights import file_hash  # few cases have their weights in a file
 
-    >>> read_certificate(Path("nowhere.json"))
-    Traceback (most recent call last):
-    deepwide.errors.DeepwideError: There is no file nowhere.json.
-    """
-    content = files.read_json(path, "a certificate", most=LARGEST_FILE, unique_keys=True)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DeepwideError(f"{path} is not a certificate of this program: its format is not '{FORMAT}'.")
-    try:
-        sealed = content.get("sha256") == seal(content)
-    except (RecursionError, ValueError):
-        raise DeepwideError(
-            f"{path} is not a certificate: it is nested too deep or its numbers are too long."
-        ) from None
-    if not sealed:
-        raise DeepwideError(f"{path} was changed after it was written: its sha256 does not fit its content.")
-    try:
-        return Certificate.model_validate(content)
-    except ValidationError as error:
-        raise DeepwideError(f"{path} is not a valid certificate: {explain(error, Certificate, noun='key')}") from None
+    return file_hash(Path(case.weights))

@@ -2,26 +2,30 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deepwide.answers import Answer, Note
-from deepwide.errors import DeepwideError
-from deepwide.extras import needs
+from deepwide.errors import DeepwideError, needs
 from deepwide.quantities import plural, show_seconds
-from deepwide.separation.case import DRAWN, Case
 from deepwide.separation.certificates import Certificate
-from deepwide.separation.field import PRIME, another_prime
-from deepwide.separation.finished import FinishedBlocks
-from deepwide.separation.measurement import Algorithm, Measurement, Progress, confirm, measure
-from deepwide.separation.route import (
+from deepwide.separation.field import PRIME, another_prime, draw_prime
+from deepwide.separation.measurement import (
     METHODS,
+    Algorithm,
+    Measurement,
+    Progress,
     Route,
     check_exact,
     check_size,
     choose_route,
+    confirm,
     default_memory,
+    measure,
 )
-from deepwide.separation.store import Store
-from deepwide.separation.weights import file_shape
+from deepwide.separation.network import DRAWN, Case
+
+if TYPE_CHECKING:
+    from deepwide.separation.store import FinishedBlocks, Store
 
 CHEAP_SECONDS = 60.0  # what takes longer is confirmed only on request
 
@@ -68,15 +72,15 @@ def rank(
     causal: bool = False,
     weights: str | Path = "random",
     seed: int = 0,
-    prime: int = PRIME,
+    prime: int | None = None,
     full_grid: bool = False,
     confirm: bool | None = None,
     memory: int | None = None,
-    store: Store | str | Path | None = None,
+    store: "Store | str | Path | None" = None,
 ) -> Certificate:
     """Measure the separation rank of a network exactly, over a prime field.
 
-    A weight file gives depth and width itself. See `certify` for `confirm` and `store`.
+    A weight file gives depth and width itself. See `certify` for `prime`, `confirm` and `store`.
 
     >>> answer = rank(depth=2, width=3)
     >>> answer.rank, answer.bound, answer.reached
@@ -86,8 +90,11 @@ def rank(
         depth, width, heads, positions=positions, partition=partition, at=at, residual=residual, causal=causal,
         weights=str(weights), seed=seed,
     )  # fmt: skip
-    place = store if isinstance(store, Store) or store is None else Store(store)
-    return certify(case, store=place, confirm=confirm, prime=prime, full_grid=full_grid, memory=memory)
+    if isinstance(store, str | Path):
+        from deepwide.separation.store import Store
+
+        store = Store(store)
+    return certify(case, store=store, confirm=confirm, prime=prime, full_grid=full_grid, memory=memory)
 
 
 def make_case(
@@ -107,6 +114,8 @@ def make_case(
     if positions and partition:
         raise DeepwideError("positions and partition both place the positions: give one of them.")
     if weights not in DRAWN and (depth is None or width is None):
+        from deepwide.separation.weights import file_shape
+
         file_depth, file_width = file_shape(Path(weights))
         depth, width = depth or file_depth, width or file_width
     if depth is None or width is None:
@@ -117,10 +126,10 @@ def make_case(
 
 def certify(
     case: Case,
-    store: Store | None = None,
+    store: "Store | None" = None,
     confirm: bool | None = None,
     *,
-    prime: int = PRIME,
+    prime: int | None = None,
     full_grid: bool = False,
     memory: int | None = None,
     watcher: Watcher | None = None,
@@ -128,15 +137,18 @@ def certify(
     """The certificate of a case: the stored one, or a new one that resumes with the blocks finished before.
 
     `confirm` measures again with a second prime and by FLINT; None means: if that takes under a minute. A stored
-    certificate that is not confirmed is confirmed if `confirm` is True.
+    certificate that is not confirmed is confirmed if `confirm` is True. Weights from a file are measured modulo primes
+    drawn anew, unless one is given.
     """
     needs("flint", "rank")
     watcher = watcher or Watcher()
     memory = default_memory() if memory is None else memory
-    stored = store.find(case, prime, full_grid) if store else None
+    wanted = _usual_prime(case, prime)
+    stored = store.find(case, wanted, full_grid) if store else None
     if stored and (stored.confirmed or confirm is not True):
         return stored
     route = choose_route(case, full_grid=full_grid)
+    prime = stored.prime if stored else wanted or (store and store.started_with(case, "dgemm")) or draw_prime()
     check_exact(case, prime)
     work = _Work(case, prime, full_grid, memory, store, route, watcher)
     measurement = stored.measurement if stored else work.measure()
@@ -155,11 +167,23 @@ def certify(
     return certificate
 
 
+def _usual_prime(case: Case, prime: int | None) -> int | None:
+    """The prime to use, or None where it is to be drawn: weights that somebody chose could be special modulo ours."""
+    return PRIME if prime is None and not case.from_file else prime
+
+
 class _Work:
     """One case being measured: what measuring and confirming it share."""
 
     def __init__(
-        self, case: Case, prime: int, full_grid: bool, memory: int, store: Store | None, route: Route, watcher: Watcher
+        self,
+        case: Case,
+        prime: int,
+        full_grid: bool,
+        memory: int,
+        store: "Store | None",
+        route: Route,
+        watcher: Watcher,
     ) -> None:
         self.case, self.prime, self.full_grid, self.memory = case, prime, full_grid, memory
         self.store, self.route, self.watcher = store, route, watcher
@@ -181,14 +205,17 @@ class _Work:
         return slower * self.route.estimate(flint=True).seconds
 
     def confirm(self, measurement: Measurement, seconds: float) -> Measurement:
-        part = self._resume(another_prime(self.prime), "flint")
+        prime = another_prime(self.prime)
+        if self.case.from_file:
+            prime = (self.store and self.store.started_with(self.case, "flint")) or draw_prime(self.prime)
+        part = self._resume(prime, "flint")
         with self.watcher.stage(f"{self.label}, again by FLINT", seconds) as progress:
             return confirm(
-                measurement, memory=self.memory, progress=progress, finished=part.ranks if part else None,
+                measurement, prime=prime, memory=self.memory, progress=progress, finished=part.ranks if part else None,
                 report=part.add if part else None,
             )  # fmt: skip
 
-    def _resume(self, prime: int, algorithm: Algorithm) -> FinishedBlocks | None:
+    def _resume(self, prime: int, algorithm: Algorithm) -> "FinishedBlocks | None":
         if self.store is None:
             return None
         part = self.store.finished_blocks(self.route, prime, self.full_grid, algorithm)
@@ -206,10 +233,10 @@ class _Work:
 
 def forecast(
     case: Case,
-    store: Store | None = None,
+    store: "Store | None" = None,
     confirm: bool | None = None,
     *,
-    prime: int = PRIME,
+    prime: int | None = None,
     full_grid: bool = False,
     memory: int | None = None,
 ) -> Forecast:
@@ -219,9 +246,10 @@ def forecast(
     667
     """
     memory = default_memory() if memory is None else memory
-    stored = store.find(case, prime, full_grid) if store else None
+    wanted = _usual_prime(case, prime)
+    stored = store.find(case, wanted, full_grid) if store else None
     route = choose_route(case, full_grid=full_grid)
-    check_exact(case, prime)
+    check_exact(case, wanted or PRIME)  # one that is drawn is smaller
     need = check_size(route, memory)
     again = route.estimate(flint=True).seconds
     confirms = again <= CHEAP_SECONDS if confirm is None else confirm

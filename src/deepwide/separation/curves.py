@@ -8,9 +8,7 @@ from flint import arb
 from deepwide.answers import Answer, Note
 from deepwide.separation.certificates import Certificate
 from deepwide.separation.dimensions import dimension_count
-from deepwide.separation.limits import DEEPEST_LISTED
-from deepwide.separation.logs import log3, log3_dimension_count
-from deepwide.separation.theorems import passes_theorem_2, published, regime
+from deepwide.separation.theorems import DEEPEST_LISTED, log3, log3_dimension_count, passes_theorem_2, published, regime
 
 
 class Curve(Answer):

@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError, quoted
-from deepwide.separation.case import DRAWN
 from deepwide.separation.dimensions import check_shape
-from deepwide.separation.network import NAMES
+from deepwide.separation.network import DRAWN, NAMES
 from deepwide.separation.weights import file_shape, read_arrays
 
 Array = npt.NDArray[np.float64]

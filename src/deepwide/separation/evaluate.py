@@ -16,10 +16,10 @@ import numpy as np
 
 from deepwide.errors import DeepwideError
 from deepwide.separation.blas import Matrix
-from deepwide.separation.case import Case
 from deepwide.separation.dimensions import degree
 from deepwide.separation.field import reduce
 from deepwide.separation.network import (
+    Case,
     Network,
     direct,
     draw_residues,
@@ -29,7 +29,6 @@ from deepwide.separation.network import (
     times,
     word,
 )
-from deepwide.separation.weights import load_network
 
 Method = Literal["chain", "gram", "eq3"]
 Evaluator = Callable[[slice, slice, Sequence[int]], list[Matrix]]
@@ -68,6 +67,8 @@ def case_network(case: Case, prime: int) -> Network:
         return random_network(case.depth, case.width, case.heads, prime, case.seed, case.residual, case.causal)
     if case.weights == "identity":
         return identity_network(case.depth, case.width, case.heads, prime, case.residual, case.causal)
+    from deepwide.separation.weights import load_network
+
     network = load_network(Path(case.weights), case.heads, prime, case.residual, case.causal)
     if (network.depth, network.width) != (case.depth, case.width):
         raise DeepwideError(

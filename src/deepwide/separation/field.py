@@ -11,6 +11,7 @@ twice in its life: when its row becomes a panel, and when its column holds a piv
 """
 
 import os
+import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -24,6 +25,7 @@ from deepwide.separation.blas import Matrix, add_product
 PRIME = 1_048_573
 SECOND_PRIME = 1_048_571
 EXACT = 2**53
+_SMALLEST_DRAWN = 1 << 19
 _PANEL = 256
 _BASE = 32
 # The largest prime for which one panel's product is exact on top of a reduced entry.
@@ -54,6 +56,20 @@ def another_prime(prime: int) -> int:
     (True, True)
     """
     return PRIME if prime == SECOND_PRIME else SECOND_PRIME
+
+
+def draw_prime(*taken: int) -> int:
+    """A prime of 20 bits that nobody could know before, none of those taken.
+
+    For weights that somebody chose: a file can be made special modulo primes that are known, and even modulo primes
+    that follow from its own hash, by trying many files; not modulo one that is drawn afterwards.
+    """
+    from flint import fmpz
+
+    while True:
+        candidate = _SMALLEST_DRAWN + secrets.randbelow(_SMALLEST_DRAWN)
+        if candidate not in taken and fmpz(candidate).is_prime():
+            return candidate
 
 
 def balanced(values: npt.ArrayLike, prime: int) -> Matrix:

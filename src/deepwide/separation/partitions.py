@@ -5,9 +5,9 @@ from typing import Any
 
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError
-from deepwide.separation.case import Case
 from deepwide.separation.field import PRIME, another_prime
 from deepwide.separation.measurement import measure
+from deepwide.separation.network import Case
 
 _MOST_POSITIONS = 12
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError, quoted
-from deepwide.separation.certificates import Certificate, read_certificate
+from deepwide.separation.certificates import Certificate
 from deepwide.separation.certify import CHEAP_SECONDS, Watcher
 from deepwide.separation.evaluate import Method, Points
-from deepwide.separation.measurement import measure
-from deepwide.separation.route import METHODS, check_exact, check_size, choose_route, default_memory
+from deepwide.separation.field import draw_prime
+from deepwide.separation.measurement import METHODS, check_exact, check_size, choose_route, default_memory, measure
+from deepwide.separation.store import read_certificate
 
 
 class Verification(Answer):
@@ -24,6 +25,7 @@ class Verification(Answer):
     prime: int
     second_prime: int | None  # measured modulo this one too
     points_only: int | None  # modulo this one only the sample points were compared
+    drawn_prime: int | None  # weights from a file: modulo this one too, which nobody could know before
     method: Method
     independent: bool  # whether the certificate was made by another evaluation
     algorithm: str = "flint"
@@ -38,6 +40,8 @@ def verify(path: str | Path, *, memory: int | None = None, watcher: Watcher | No
     """Check a certificate again; any difference is an error.
 
     Modulo the second prime the ranks are measured if that takes under a minute, else only the points are compared.
+    Weights from a file are then measured modulo a third one as well, drawn when it is needed: whoever wrote the file
+    and the certificate may have chosen the weights to suit the other two.
 
     >>> verify("nowhere.json")
     Traceback (most recent call last):
@@ -70,12 +74,18 @@ def verify(path: str | Path, *, memory: int | None = None, watcher: Watcher | No
         if measured_twice:
             once_more = measure(case, second.prime, flint=True, route=route, memory=memory)
             _compare(path, "ranks modulo its second prime", second.blocks, once_more.blocks)
+    drawn = None
+    if case.from_file and need.seconds <= CHEAP_SECONDS:
+        drawn = draw_prime(prime, second.prime if second else prime)
+        once_more = measure(case, drawn, flint=True, route=route, memory=memory)
+        _compare(path, f"ranks modulo {drawn}, drawn just now", certificate.blocks, once_more.blocks)
     return Verification(
         file=str(path),
         rank=again.rank,
         prime=prime,
         second_prime=second.prime if second and measured_twice else None,
         points_only=second.prime if second and not measured_twice else None,
+        drawn_prime=drawn,
         method=route.method,
         independent=route.method != made_by.method,
     )

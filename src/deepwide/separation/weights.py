@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.extras import install
+from deepwide.errors import DeepwideError, did_you_mean, install
 from deepwide.separation.blas import Matrix
 from deepwide.separation.dimensions import check_shape
 from deepwide.separation.field import balanced

@@ -1,7 +1,8 @@
 """Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out."""
 
 from deepwide.shape.config import Reading, config_path, read_config, write_config
-from deepwide.shape.families import FAMILIES, Family, family_named
+from deepwide.shape.families import FAMILIES, family_named
+from deepwide.shape.family import Family
 from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
 from deepwide.shape.memory import (
     INFERENCE_BYTES,
@@ -11,10 +12,8 @@ from deepwide.shape.memory import (
     inference_memory,
     training_memory,
 )
-from deepwide.shape.params import Params
-from deepwide.shape.params import count as count_params
-from deepwide.shape.parts import Experts, Head, Kind, LatentAttention
-from deepwide.shape.shape import Shape
+from deepwide.shape.shape import Experts, Head, Kind, LatentAttention, Params, Shape
+from deepwide.shape.shape import count as count_params
 
 __all__ = [
     "CONVENTIONS",

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, quoted
 from deepwide.files import write_text
-from deepwide.shape.families import FAMILIES, LLAMA_LIKE, Fields, family_named
+from deepwide.shape.families import FAMILIES, family_named
+from deepwide.shape.family import LLAMA_LIKE, Fields
 from deepwide.shape.shape import Shape
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)

@@ -13,8 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, computed_field
 
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
-from deepwide.shape.params import attention_matrices, expert_layers, head_matrices
-from deepwide.shape.shape import Shape
+from deepwide.shape.shape import Shape, attention_matrices, expert_layers, head_matrices
 
 
 class FlopConvention(BaseModel):

@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean
 from deepwide.shape.flops import lengths
-from deepwide.shape.params import cross_norms, expert_layers
-from deepwide.shape.shape import Shape
+from deepwide.shape.shape import Shape, cross_norms, expert_layers
 
 
 class Precision(NamedTuple):

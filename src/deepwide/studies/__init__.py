@@ -1,24 +1,14 @@
 """Studies: published claims about depth, each with one command that tests it and a rule, written first, that judges."""
 
-from deepwide.studies.folder import read_result
-from deepwide.studies.page import show_interval
+from deepwide.studies.costs import estimated_seconds, recorded_costs
+from deepwide.studies.folder import read_result, saved_parts, saved_runs
+from deepwide.studies.meanings import setting_rows
+from deepwide.studies.page import show_interval, show_measured, show_time
 from deepwide.studies.registry import find_study, studies
-from deepwide.studies.running import dry_run, run_study
-from deepwide.studies.study import (
-    NOT_DECIDABLE,
-    NOT_REPRODUCED,
-    PRESETS,
-    REPRODUCED,
-    Claim,
-    Forecast,
-    Measured,
-    Rule,
-    Ruling,
-    Source,
-    Study,
-    StudyResult,
-    Workplace,
-)
+from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
+from deepwide.studies.running import dry_run, folder_of, run_study
+from deepwide.studies.study import PRESETS, Folder, Forecast, Source, Study, StudyResult
+from deepwide.studies.workplace import Workplace
 
 __all__ = [
     "NOT_DECIDABLE",
@@ -26,6 +16,7 @@ __all__ = [
     "PRESETS",
     "REPRODUCED",
     "Claim",
+    "Folder",
     "Forecast",
     "Measured",
     "Rule",
@@ -35,9 +26,17 @@ __all__ = [
     "StudyResult",
     "Workplace",
     "dry_run",
+    "estimated_seconds",
     "find_study",
+    "folder_of",
     "read_result",
+    "recorded_costs",
     "run_study",
+    "saved_parts",
+    "saved_runs",
+    "setting_rows",
     "show_interval",
+    "show_measured",
+    "show_time",
     "studies",
 ]

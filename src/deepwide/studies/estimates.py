@@ -1,10 +1,11 @@
-"""Means over independent networks, with the interval that so few of them allow."""
+"""Means over independent networks, with the interval that so few of them allow; slopes; whether one still learns."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from deepwide.answers import Interval
-from deepwide.extras import needs
+from deepwide.errors import needs
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
@@ -25,3 +26,31 @@ def geometric_interval(values: Sequence[float]) -> Interval:
     logs = mean_interval([math.log(value) for value in values])
     low, high = (None if log is None else math.exp(log) for log in (logs.low, logs.high))
     return Interval(math.exp(logs.value), low, high)
+
+
+def interval_row(name: str, interval: Interval) -> dict[str, float | None]:
+    """The columns of a table for an estimate: its name, and low and high.
+
+    >>> interval_row("loss", Interval(2.0, 1.5, 2.5))
+    {'loss': 2.0, 'low': 1.5, 'high': 2.5}
+    """
+    return {name: interval.value, "low": interval.low, "high": interval.high}
+
+
+def log_slope(x: Iterable[float], y: Iterable[float]) -> float:
+    """The slope of log y against log x: the exponent of a power law.
+
+    >>> round(log_slope([1, 2, 4], [3, 12, 48]), 6)
+    2.0
+    """
+    import numpy as np
+
+    log_x, log_y = (np.log(np.array(list(values), dtype=float)) for values in (x, y))
+    return float(np.polyfit(log_x, log_y, 1)[0])
+
+
+def late_gain(records: Sequence[Mapping[str, Any]], name: str) -> float:
+    """By how much a metric of a run's evaluations rose over the last quarter of training."""
+    evaluations = [record for record in records if record["kind"] == "validation"]
+    before = [record for record in evaluations if record["step"] <= 0.75 * evaluations[-1]["step"]]
+    return float(evaluations[-1][name] - before[-1][name])

@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepwide.answers import Note
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, needs
 from deepwide.figures import check_suffix
-from deepwide.files import write_text
-from deepwide.studies.folder import PAGE, RESULT, code_version, read_measured, start, write_measured, write_table
+from deepwide.files import clear_temporaries, write_text
+from deepwide.run import read_lease
+from deepwide.studies import folder as folders
 from deepwide.studies.page import write_page
 from deepwide.studies.registry import find_study
-from deepwide.studies.study import Forecast, Measured, Study, StudyResult, Workplace
+from deepwide.studies.rules import Measured
+from deepwide.studies.study import Forecast, Study, StudyResult
+from deepwide.studies.workplace import Parts, Workplace
 
 if TYPE_CHECKING:
-    from deepwide.sweeping import SweepState
+    from deepwide.sweeping import Expansion, SweepState
 
 
 def run_study(
@@ -29,65 +32,114 @@ def run_study(
     threads: int = 1,
     progress: "Callable[[str, SweepState | None], None] | None" = None,
     stop: Callable[[], bool] = lambda: False,
+    command: str = "",
 ) -> StudyResult:
     """Run a study, or resume it, and write its folder; returns what is in study.json.
 
     `changes` are settings as `name=value`. `progress` is called with what is being done and, during a sweep, with its
-    state. When `stop()` becomes true, runs write a checkpoint and a DeepwideError says that the study resumes.
+    state. When `stop()` becomes true, runs write a checkpoint, the measuring ends after the part that it is at, and a
+    DeepwideError says that the study resumes. `command` is what the page says it was made with.
     """
     study = find_study(name) if isinstance(name, str) else name
     settings = study.settings(preset, changes)
-    if type(study).figures is not Study.figures:
-        check_suffix("figure.svg")  # what draws must be installed before hours are spent
+    _check_libraries(study)  # what is missing is asked for before hours are spent
+    inputs = study.inputs(settings)
     plain = settings.model_dump(mode="json")
-    home = Path(out) if out is not None else Path("studies") / f"{study.name}-{preset}"
-    started = start(home, study, preset, plain)
+    home = folder_of(study, preset, out)
     report = progress or (lambda *_: None)
-    began = time.monotonic()
-    measured = read_measured(home)
-    if measured is None:
-        folders = _train(study, settings, home, on, processes, threads, report, stop)
-        workplace = Workplace(folders, lambda what: report(what, None), stop)
-        measured = study.measure(settings, workplace)
-        measured = measured.model_copy(update={"seconds": time.monotonic() - began})
-        write_measured(home, measured)
-    result = StudyResult(
-        study=study.name,
-        preset=preset,
-        question=study.question,
-        source=f"{study.source.citation} {study.source.link}",
-        settings=plain,
-        measured=measured,
-        verdicts=tuple(rule.judge(measured) for rule in study.rules),
-        seconds=measured.seconds,
-        rule_hash=study.rule_hash,
-        rule_hash_at_start=started.rule_hash,
-        code=code_version(),
-        notes=_notes(started.code, started.rule_hash, study),
-    )
-    _write(home, study, measured, result)
+    with folders.working_in(home, folders.as_started(study, preset, plain)) as started:
+        measured = folders.read_measured(home)
+        if measured is None:
+            runs = _train(study, settings, home, on, processes, threads, report, stop)
+            parts = Parts(home / folders.PARTS, folders.fingerprint(study, plain, inputs))
+            began = time.monotonic()
+            measured = study.measure(settings, Workplace(runs, lambda what: report(what, None), stop, parts))
+            training = _worked(home)
+            measuring = time.monotonic() - began + parts.seconds_before
+            seconds = {"training_seconds": training, "measuring_seconds": measuring, "seconds": training + measuring}
+            measured = measured.model_copy(update=seconds)
+            folders.write_measured(home, measured)
+        result = StudyResult(
+            study=study.name,
+            preset=preset,
+            question=study.question,
+            source=f"{study.source.citation} {study.source.link}",
+            settings=plain,
+            measured=measured,
+            verdicts=tuple(rule.judge(measured) for rule in study.rules),
+            seconds=measured.seconds,
+            rule_hash=study.rule_hash,
+            rule_hash_at_start=started.rule_hash,
+            code=folders.code_version(),
+            notes=_notes(started.code, started.rule_hash, study),
+        )
+        _write(home, study, measured, result, command)
+        Parts(home / folders.PARTS).remove()
+        clear_temporaries(home)  # of processes that were killed
     return result
 
 
-def dry_run(name: str | Study, preset: str = "quick", *, changes: tuple[str, ...] = ()) -> Forecast:
-    """What a study would train, and how long that would take on this machine. Runs nothing and writes nothing."""
-    from deepwide.sweeping import expand
+def folder_of(study: Study, preset: str, out: Path | str | None) -> Path:
+    """Where a study is run: in the folder given, or in the one of its name and preset."""
+    return Path(out) if out is not None else Path("studies") / f"{study.name}-{preset}"
 
+
+def dry_run(
+    name: str | Study, preset: str = "quick", *, changes: tuple[str, ...] = (), out: Path | str | None = None
+) -> Forecast:
+    """What a study would train, how long the rest of that would take on this machine, and what is in its folder.
+
+    Runs nothing and writes nothing. The time is an estimate for the machine as busy as it is now.
+    """
     study = find_study(name) if isinstance(name, str) else name
     settings = study.settings(preset, changes)
-    expansions = {key: expand({"name": key, **spec}) for key, spec in study.sweeps(settings).items()}
+    plain = settings.model_dump(mode="json")
+    home = folder_of(study, preset, out)
+    missing, expansions = "", {}
+    try:
+        _check_libraries(study)
+        study.inputs(settings)
+        expansions = _expand(study, settings, home)
+    except DeepwideError as error:
+        missing = str(error)
     return Forecast(
         study=study.name,
         preset=preset,
-        settings=settings.model_dump(mode="json"),
+        settings=plain,
         runs=sum(len(expansion.cells) for expansion in expansions.values()),
         train_flops=sum(expansion.train_flops for expansion in expansions.values()),
         expected_seconds=sum(e.expected_seconds for e in expansions.values()) if expansions else None,
+        workers=max((e.workers for e in expansions.values()), default=1),
         sweeps={
             key: {"runs": len(e.cells), "train_flops": e.train_flops, "expected_seconds": e.expected_seconds}
             for key, e in expansions.items()
         },
+        missing=missing,
+        folder=folders.look_at(home, folders.as_started(study, preset, plain)),
     )
+
+
+def _expand(study: Study, settings: Any, home: Path) -> "dict[str, Expansion]":
+    specs = study.sweeps(settings)
+    if not specs:
+        return {}
+    from deepwide.sweeping import expand
+
+    return {key: expand({"name": key, **spec}, runs=home / folders.RUNS / key) for key, spec in specs.items()}
+
+
+def _check_libraries(study: Study) -> None:
+    """Ask for the libraries that measuring and drawing need."""
+    for module, extra in study.libraries.items():
+        needs(module, extra)
+    if type(study).figures is not Study.figures:
+        check_suffix("figure.svg")
+
+
+def _worked(home: Path) -> float:
+    """Seconds that workers spent on the runs of a study, in all its sessions."""
+    leases = (read_lease(path.parent) for path in (home / folders.RUNS).glob("*/*/lease.json"))
+    return round(sum(float(lease.get("worked", 0.0)) for lease in leases if lease), 3)
 
 
 def _train(
@@ -106,12 +158,12 @@ def _train(
         return {}
     from deepwide.sweeping import sweep
 
-    folders = {}
+    runs = {}
     for key, spec in specs.items():
-        folders[key] = home / "runs" / key
+        runs[key] = home / folders.RUNS / key
         state = sweep(
             {"name": key, **spec},
-            runs=folders[key],
+            runs=runs[key],
             on=on,
             processes=processes,
             threads=threads,
@@ -124,7 +176,7 @@ def _train(
             raise DeepwideError(
                 f"the sweep {key} of {study.name} is not finished ({why}): run the same study again, and it resumes."
             )
-    return folders
+    return runs
 
 
 def _notes(code: dict[str, str], rule_hash: str, study: Study) -> tuple[Note, ...]:
@@ -138,22 +190,22 @@ def _notes(code: dict[str, str], rule_hash: str, study: Study) -> tuple[Note, ..
                 now=study.rule_hash,
             )
         )
-    if code["source"] != code_version()["source"]:
+    if code["source"] != folders.code_version()["source"]:
         notes.append(
             Note.of(
                 "code_changed",
                 "the code was changed between the start of this study and its judgement",
                 before=code["source"],
-                now=code_version()["source"],
+                now=folders.code_version()["source"],
             )
         )
     return tuple(notes)
 
 
-def _write(home: Path, study: Study, measured: Measured, result: StudyResult) -> None:
+def _write(home: Path, study: Study, measured: Measured, result: StudyResult, command: str) -> None:
     """Result, tables, figures and page; study.json last."""
     for name, rows in measured.tables.items():
-        write_table(home / f"{name}.csv", rows)
+        folders.write_table(home / f"{name}.csv", rows)
     pictures = []
     charts = study.figures(measured)
     if charts:
@@ -162,5 +214,5 @@ def _write(home: Path, study: Study, measured: Measured, result: StudyResult) ->
         for name, chart in charts.items():
             save_chart(chart, home / f"{name}.svg")
             pictures.append(f"{name}.svg")
-    write_text(home / PAGE, write_page(study, result, pictures))
-    write_text(home / RESULT, result.model_dump_json(indent=1) + "\n")
+    write_text(home / folders.PAGE, write_page(study, result, pictures, command))
+    write_text(home / folders.RESULT, result.model_dump_json(indent=1) + "\n")

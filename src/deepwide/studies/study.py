@@ -5,21 +5,20 @@ figures. Everything else (running, resuming, writing, judging) is done here for 
 """
 
 import hashlib
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar
 
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError
 
-from deepwide.answers import Answer, Interval, Note, Verdict
+from deepwide.answers import Answer, Note, Verdict
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.settings import Part, check_names, explain, parse_setting, with_setting
-from deepwide.studies.fingerprint import source_of
+from deepwide.studies.rules import Claim, Measured, Rule
+from deepwide.studies.workplace import Workplace
 
-REPRODUCED, NOT_REPRODUCED, NOT_DECIDABLE = "reproduced", "not reproduced", "not decidable at this scale"
 PRESETS = {
     "quick": "one or two minutes: shows how the study works, decides little",
     "cpu": "at most two hours on two cores: what the published results of deepwide come from",
@@ -35,90 +34,6 @@ class Source:
     link: str
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a paper that a study tests, in our words, and where it stands there."""
-
-    key: str
-    statement: str
-    where: str = ""
-
-
-class Measured(Answer):
-    """What a study measured: numbers with intervals by name, and tables of plain rows. All finite: JSON has no NaN."""
-
-    numbers: Mapping[str, Interval] = {}
-    tables: Mapping[str, list[dict[str, Any]]] = {}
-    notes: tuple[Note, ...] = ()
-    seconds: float = 0.0  # of training and measuring
-
-    @model_validator(mode="after")
-    def _is_finite(self) -> Self:
-        values = [(name, value) for name, i in self.numbers.items() for value in (i.value, i.low, i.high)]
-        values += [(name, value) for rows in self.tables.values() for row in rows for name, value in row.items()]
-        for name, value in values:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"'{name}' is {value}, which is no measurement: leave it out or give none")
-        return self
-
-    def number(self, name: str) -> Interval:
-        """A number that a rule needs."""
-        if name not in self.numbers:
-            raise DeepwideError(
-                f"the measurements have no number '{name}': another version of the study took them, so measure again "
-                "in another folder."
-            )
-        return self.numbers[name]
-
-    def table(self, name: str) -> list[dict[str, Any]]:
-        """The rows of a table; none if it was not measured."""
-        return self.tables.get(name, [])
-
-
-class Ruling(NamedTuple):
-    """What a rule decides: one of the three outcomes, the number it rests on, and what the reader should know."""
-
-    outcome: str
-    measured: Interval | None = None
-    notes: tuple[Note, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How a claim is judged: in words for the reader, as a function for the computer. Written before the run."""
-
-    claim: Claim
-    text: str
-    decide: Callable[[Measured], Ruling]
-
-    def judge(self, measured: Measured) -> Verdict:
-        """The verdict on the claim."""
-        ruling = self.decide(measured)
-        if ruling.outcome not in (REPRODUCED, NOT_REPRODUCED, NOT_DECIDABLE):
-            raise AssertionError(f"a rule has three outcomes, and '{ruling.outcome}' is none of them")
-        return Verdict(
-            claim=self.claim.statement,
-            outcome=ruling.outcome,
-            rule=self.text,
-            measured=ruling.measured,
-            notes=ruling.notes,
-        )
-
-    @property
-    def source(self) -> str:
-        """What the verdict hangs on: the words of the rule, its code, and the constants and functions that it uses."""
-        return f"{self.claim.key}\n{self.claim.statement}\n{self.text}\n{source_of(self.decide)}"
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """What a study measures with: its trained runs by sweep, and a way to report progress and to be stopped."""
-
-    runs: Mapping[str, Path] = field(default_factory=dict)  # the folder of runs of each sweep
-    report: Callable[[str], None] = lambda _: None
-    stop: Callable[[], bool] = lambda: False
-
-
 class Study(ABC):
     """The base of every study. Subclasses fill in the class variables and `measure`."""
 
@@ -130,6 +45,10 @@ class Study(ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]]  # quick, cpu, paper: settings that differ from the defaults
     method: ClassVar[str]  # what is done, for the page
     differences: ClassVar[str]  # how the set-up differs from the original, for the page
+    # A run on two idle cores by preset, training included: stated, so that a list of studies builds and times nothing.
+    # What was measured (costs.json) goes first; a study without either still works.
+    expected_seconds: ClassVar[Mapping[str, float]] = {}
+    libraries: ClassVar[Mapping[str, str]] = {}  # modules beyond the core that `measure` needs, and their extras
 
     def settings(self, preset: str, changes: tuple[str, ...] = ()) -> Part:
         """The settings of a preset, with some changed, each written as `name=value`."""
@@ -151,6 +70,10 @@ class Study(ABC):
         """The sweeps to train, by name, each as the table of its TOML file; none by default."""
         return {}
 
+    def inputs(self, settings: Any) -> Sequence[Path]:  # noqa: ARG002
+        """The files that `measure` reads besides its runs; raises a DeepwideError that names one that is missing."""
+        return ()
+
     @abstractmethod
     def measure(self, settings: Any, workplace: Workplace) -> Measured:
         """What the rules judge."""
@@ -171,6 +94,16 @@ class Study(ABC):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+class Folder(Answer):
+    """What a study would find in its folder: nothing, work to resume, measurements to judge, or somebody else's."""
+
+    path: str
+    state: str  # new, resumes, measured, finished, refused
+    finished_runs: int = 0
+    finished_parts: int = 0  # of the measuring
+    refusal: str = ""  # why a run would not begin
+
+
 class Forecast(Answer):
     """What a run of a study would train, before it runs."""
 
@@ -178,9 +111,13 @@ class Forecast(Answer):
     preset: str
     settings: dict[str, Any]
     runs: int
-    train_flops: int
-    expected_seconds: float | None  # of training on this machine; None if nothing is trained
+    train_flops: int  # of all runs, finished ones too
+    # of training what is left, on this machine as busy as it is now; None if nothing is trained
+    expected_seconds: float | None
+    workers: int
     sweeps: dict[str, dict[str, Any]]
+    missing: str = ""  # which corpus, file or library a run would not find here
+    folder: Folder | None = None
 
 
 class StudyResult(Answer):

@@ -52,13 +52,25 @@ def table(
 
 
 def curves(sweep: SpecLike | Sequence[Cell], runs: Path | str | None = None) -> "polars.DataFrame":
-    """Every record of every run, with the run's id: the learning curves."""
+    """Every record of every run, with the run's id: the learning curves. A damaged run stops it, as in `table`."""
     cells, home = locate(sweep, runs)
-    rows = []
+    rows, unreadable = [], []
     for cell in cells:
-        if (home / cell.id).exists():
-            rows += [{"id": cell.id} | record for record in RunFolder.open(home / cell.id).metrics()]
+        if not (home / cell.id).exists():
+            continue
+        try:
+            folder = RunFolder.open(home / cell.id)
+            folder.result()  # which says where the metrics of a finished run end
+            rows += [{"id": cell.id} | _flat(record) for record in folder.metrics()]
+        except (DeepwideError, OSError) as error:
+            unreadable.append(str(error))
+    _refuse(unreadable)
     return _frame(rows)
+
+
+def unchecked(cells: Sequence[Cell], runs: Path) -> int:
+    """How many cells have a result from before results carried a checksum: nobody can tell whether it was changed."""
+    return sum(not read_run(runs / cell.id).checked for cell in cells if has_result(runs / cell.id))
 
 
 def export(frame: "polars.DataFrame", path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verbs of a sweep as functions: run it, ask where it stands, watch it, take failures back.
+"""The verbs of a sweep as functions: what would run, run it, ask where it stands, watch it, retry.
 
     state = sweep("sweeps/first.toml", progress=lambda state: print(state.counts))
 
@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deepwide.answers import Note
-from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.extras import needs
+from deepwide.answers import Answer, Note
+from deepwide.errors import DeepwideError, did_you_mean, needs
+from deepwide.quantities import plural
 from deepwide.run import FINISHED, LEASE_SECONDS, has_result, local_path, read_run
 from deepwide.sweeping.driver import Driver, Outcome
-from deepwide.sweeping.executors import Resources, executor_named
-from deepwide.sweeping.forecast import cells_per_worker, expected_seconds
+from deepwide.sweeping.executors import Executor, LocalExecutor, Resources
 from deepwide.sweeping.grid import cells_of
 from deepwide.sweeping.spec import Spec, as_spec
-from deepwide.sweeping.state import StateReader, SweepState
+from deepwide.sweeping.state import StateReader, SweepState, cells_per_worker, expected_seconds
 
 SpecLike = Spec | Mapping[str, Any] | str | Path
 
@@ -45,7 +44,8 @@ def sweep(
 
     `progress` is called with the state at most once in `every` seconds. When `stop()` is true, running cells write a
     checkpoint, and the next call resumes them. `resume` refuses a sweep of which no cell was begun. What went wrong
-    with the sweep is a note: `disk_full`, `unreadable`, `stopped`; and `finished_before` if nothing was to do.
+    with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error that did not pass, or by data that are
+    missing or damaged), `stopped`; and `finished_before` if nothing was to do.
     """
     spec = as_spec(spec)
     home = runs_folder(spec, runs)
@@ -67,6 +67,22 @@ def sweep(
     report = _throttled(progress, reader, every, driver.outcome) if progress else lambda: None
     outcome = driver.drive(cells, home, on_tick=report, stop=stop or (lambda: False))
     return reader.read(started=outcome.started, notes=_notes(outcome, home, unfinished))
+
+
+def executor_named(on: str, resources: Resources, processes: int | None, runs: Path) -> Executor:
+    """`local`, `ray`, `ray://host:port`, `slurm`, or `slurm:` followed by options of sbatch."""
+    if on == "local":
+        return LocalExecutor(resources, processes)
+    if on.partition(":")[0] == "ray":
+        from deepwide.sweeping.ray import RayExecutor
+
+        address = on if on.startswith("ray://") else on.partition(":")[2]
+        return RayExecutor(resources, processes, address or None)
+    if on.partition(":")[0] == "slurm":
+        from deepwide.sweeping.slurm import SlurmExecutor
+
+        return SlurmExecutor(resources, processes, on.partition(":")[2].split(), runs)
+    raise DeepwideError(f"cannot run on '{on[:40]}': {did_you_mean(on, ('local', 'ray', 'slurm'))}")
 
 
 def sweep_state(
@@ -125,7 +141,7 @@ def _reader(spec: SpecLike, runs: Path | str | None, processes: int | None, thre
     state = StateReader(spec.name, cells, home).read()
     if not state.left:
         return StateReader(spec.name, cells, home)
-    slots = executor_named("local", Resources(threads=threads), processes, home).slots
+    slots = LocalExecutor(Resources(threads=threads), processes).slots
     workers = processes or state.counts.get("running", 0) or slots
     return StateReader(spec.name, cells, home, expected_seconds(cells, home, threads), min(workers, state.left))
 
@@ -154,6 +170,11 @@ def _notes(outcome: Outcome, home: Path, unfinished: int) -> list[Note]:
         text = next(iter(outcome.unreadable.values()))
         text += f" ({more} more like it: see the state of each cell)" if more else ""
         notes.append(Note.of("unreadable", text, cells=dict(outcome.unreadable)))
+    if outcome.blocked:
+        more = len(outcome.blocked) - 1
+        text = f"{plural(more + 1, 'cell')} could not go on: {next(iter(outcome.blocked.values())).rstrip('.')}. "
+        text += "Nothing was lost: mend that, and run the sweep again."
+        notes.append(Note.of("blocked", text, cells=dict(outcome.blocked)))
     if outcome.stopped:
         notes.append(
             Note.of("stopped", "the sweep was stopped: cells that were running resume from their checkpoints.")
@@ -169,3 +190,70 @@ def _check_device(device: str) -> None:
     done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, check=False)
     if done.returncode:
         raise DeepwideError(f"there is no device '{device[:40]}' here: use cpu, or auto.")
+
+
+class ExpandedCell(Answer):
+    """One cell of a sweep before it runs."""
+
+    id: str
+    name: str
+    varied: dict[str, Any]
+    seed: int
+    depth: int
+    width: int
+    block_params: int
+    total_params: int
+    steps: int
+    tokens: int
+    train_flops: int
+    train_bytes: int
+    finished: bool
+    expected_seconds: float  # for the whole cell, on one worker of this machine
+    config: dict[str, Any]
+
+
+class Expansion(Answer):
+    """Every cell of a sweep, and the time that those without a result will take."""
+
+    name: str
+    runs: str
+    workers: int
+    cells: tuple[ExpandedCell, ...]
+    finished: int
+    train_flops: int  # of all cells
+    expected_seconds: float  # for what is left, with so many workers
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per cell, without its config."""
+        return [cell.model_dump(mode="json", exclude={"config", "varied"}) for cell in self.cells]
+
+
+def expand(
+    spec: SpecLike, *, runs: Path | str | None = None, processes: int | None = None, threads: int = 1
+) -> Expansion:
+    """Every cell with its parameters, FLOPs, memory and expected time; runs nothing and writes nothing."""
+    spec = as_spec(spec)
+    home, cells = runs_folder(spec, runs), cells_of(spec)
+    workers = LocalExecutor(Resources(threads=threads), processes).slots
+    expanded = tuple(
+        ExpandedCell(
+            id=cell.id,
+            name=cell.name,
+            varied=dict(cell.varied),
+            seed=cell.seed,
+            **cell.cost._asdict(),
+            finished=has_result(home / cell.id),
+            expected_seconds=seconds,
+            config=dict(cell.config),
+        )
+        for cell, seconds in zip(cells, expected_seconds(cells, home, threads), strict=True)
+    )
+    return Expansion(
+        name=spec.name,
+        runs=str(home),
+        workers=workers,
+        cells=expanded,
+        finished=sum(cell.finished for cell in expanded),
+        train_flops=sum(cell.train_flops for cell in expanded),
+        expected_seconds=sum(cell.expected_seconds for cell in expanded if not cell.finished) / workers,
+    )

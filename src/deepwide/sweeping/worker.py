@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, OutsideError
 from deepwide.run import (
     LEASE_SECONDS,
     LeaseHeld,
@@ -17,6 +17,7 @@ from deepwide.run import (
     RunWriter,
     UnreadableRun,
     is_disk_full,
+    is_passing,
 )
 from deepwide.signals import stop_on_signals
 from deepwide.sweeping.trainers import trainer_of
@@ -33,6 +34,7 @@ class Exit(IntEnum):
     DISK_FULL = 5
     UNREADABLE = 6
     STOPPED = 7  # asked to stop, and stopped with a checkpoint
+    PASSING = 8  # an error that may be gone at the next try, or data that somebody can put back: the lease says which
 
 
 def work(
@@ -84,18 +86,24 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
     except UnreadableRun as error:
         log.error("%s", error)
         return Exit.UNREADABLE
-    except OSError as error:
-        if not is_disk_full(error):
+    except (OSError, MemoryError, OutsideError) as error:
+        if is_disk_full(error):
+            log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
+            return Exit.DISK_FULL
+        if isinstance(error, OSError) and not is_passing(error):
             raise
-        log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
-        return Exit.DISK_FULL
+        log.error("%s was left to be tried again: %s: %s", path, type(error).__name__, error)
+        return Exit.PASSING
 
 
 def _end(writer: RunWriter, error: BaseException) -> None:
-    """Turn an error of the trainer into the run's result, unless it is about the folder: that can be repaired."""
-    if is_disk_full(error) or isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunFinished):
-        if isinstance(error, UnreadableRun):
-            writer.leave("unreadable", str(error))
+    """Turn an error of the trainer into the run's result, unless it is about the folder or may pass: that is mended."""
+    if isinstance(error, UnreadableRun):
+        writer.leave("unreadable", str(error))
+    if isinstance(error, OutsideError):
+        writer.leave("interrupted", str(error))
+    about_the_folder = isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunFinished)
+    if about_the_folder or isinstance(error, OutsideError) or is_disk_full(error) or is_passing(error):
         raise error
     log.error("%s", "".join(traceback.format_exception(error)))
     text = str(error) if isinstance(error, DeepwideError) else f"{type(error).__name__}: {error}"

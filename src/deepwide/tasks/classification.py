@@ -13,10 +13,9 @@ from deepwide.tasks.task import Batch
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Parity(Generated):
-    """Whether a random sequence of bits has an odd number of ones."""
+class Classified(Generated):
+    """An encoder or a decoder reads a sequence and answers with one of two classes, unless the task has more."""
 
-    name: ClassVar[str] = "parity"
     head: ClassVar[Head] = "class"
 
     length: Length = 16
@@ -27,10 +26,6 @@ class Parity(Generated):
         return self.network
 
     @property
-    def vocab(self) -> int:
-        return 2
-
-    @property
     def context(self) -> int:
         return self.length
 
@@ -38,32 +33,32 @@ class Parity(Generated):
     def classes(self) -> int:
         return 2
 
+
+class Parity(Classified):
+    """Whether a random sequence of bits has an odd number of ones."""
+
+    name: ClassVar[str] = "parity"
+
+    @property
+    def vocab(self) -> int:
+        return 2
+
     def generate(self, draw: Draw) -> Batch:
         bits_BN = draw.below(2, self.length)
         return Batch.of(bits_BN, bits_BN.sum(1) % 2)
 
 
-class Majority(Generated):
+class Majority(Classified):
     """Which symbol of a random sequence is the most frequent; of several, the smallest."""
 
     name: ClassVar[str] = "majority"
-    head: ClassVar[Head] = "class"
 
     length: Length = 15
     symbols: Symbols = 2
-    network: Literal["encoder", "decoder"] = "encoder"
-
-    @property
-    def kind(self) -> Kind:
-        return self.network
 
     @property
     def vocab(self) -> int:
         return self.symbols
-
-    @property
-    def context(self) -> int:
-        return self.length
 
     @property
     def classes(self) -> int:
@@ -75,7 +70,7 @@ class Majority(Generated):
         return Batch.of(sequence_BN, counts_BS.argmax(1))
 
 
-class Matching(Generated):
+class Matching(Classified):
     """Whether two documents are about the same thing.
 
     Each document has a topic; a word belongs to the topic with probability `focus`, else it is any word. Half of the
@@ -85,27 +80,13 @@ class Matching(Generated):
     name: ClassVar[str] = "matching"
     head: ClassVar[Head] = "pair"
 
-    length: Length = 16
     topics: Annotated[int, Field(ge=2, le=10_000)] = 8
     words: Annotated[int, Field(ge=1, le=1_000)] = 8  # of each topic
     focus: Share = 0.5
-    network: Literal["encoder", "decoder"] = "encoder"
-
-    @property
-    def kind(self) -> Kind:
-        return self.network
 
     @property
     def vocab(self) -> int:
         return self.topics * self.words
-
-    @property
-    def context(self) -> int:
-        return self.length
-
-    @property
-    def classes(self) -> int:
-        return 2
 
     def generate(self, draw: Draw) -> Batch:
         same_B1 = draw.below(2, 1)

@@ -1,4 +1,12 @@
-"""Language modelling on a corpus: each position predicts the next token."""
+"""Language modelling on a corpus: each position predicts the next token.
+
+Which tokens a step sees is a function of seed and step alone, so that a run can resume from anywhere. The stream is cut
+into windows of context + 1 tokens, the last of one being the first of the next. The i-th sequence of a run is window
+π_e(i mod W) of epoch e = i div W, each epoch with a permutation π and a starting point of its own. The order does not
+depend on the model's shape or the batch: runs with the same seed are paired.
+
+Shapes: B sequences, T context.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -6,7 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deepwide.data import DataConfig
+import numpy as np
+from numpy.typing import NDArray
+
+from deepwide.data import DataConfig, key_of, permuted
+from deepwide.errors import DeepwideError
 from deepwide.shape import Head, Kind
 from deepwide.tasks.task import Batch
 
@@ -14,6 +26,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from deepwide.data import Corpus
+
+Windows = NDArray[np.int64]  # B × (T + 1) tokens
 
 
 @dataclass(frozen=True)
@@ -54,14 +68,10 @@ class Language:
         return {}
 
     def batch(self, first: int, rows: int, seed: int) -> Batch:
-        from deepwide.data import training_batch
-
-        return _shifted(training_batch(self.corpus.train, first, rows, self.context, seed))
+        return _shifted(training_windows(self.corpus.train, first, rows, self.context, seed))
 
     def evaluation(self, examples: int, together: int) -> Iterator[Batch]:
-        from deepwide.data import validation_batches
-
-        return map(_shifted, validation_batches(self.corpus.validation, examples, self.context, together))
+        return map(_shifted, validation_windows(self.corpus.validation, examples, self.context, together))
 
     def measure(self, batch: Batch, loss: float, logits: "Callable[[], Tensor]") -> dict[str, float]:  # noqa: ARG002
         tokens = batch.targets.numel()
@@ -73,6 +83,43 @@ class Language:
         return {"loss": sums["nats"] / sums["tokens"], "bits_per_byte": bits}
 
 
-def _shifted(window_BT: "Tensor") -> Batch:
+def training_windows(stream: NDArray[np.generic], first: int, count: int, context: int, seed: int) -> Windows:
+    """Sequences first … first + count − 1 of the run."""
+    windows = (len(stream) - context - 1) // context
+    if windows < 1:
+        raise DeepwideError(
+            f"the training set has {len(stream)} tokens, too few for a context of {context}: give more text or a "
+            "shorter context."
+        )
+    index = np.arange(first, first + count)
+    starts = np.empty(count, dtype=np.int64)
+    for epoch in range(first // windows, (first + count - 1) // windows + 1):
+        here = index // windows == epoch
+        key = key_of("order", seed, epoch)
+        order = permuted((index[here] % windows).astype(np.uint64), windows, key)
+        starts[here] = order.astype(np.int64) * context + key % context
+    return _windows(stream, starts, context)
+
+
+def validation_windows(stream: NDArray[np.generic], sequences: int, context: int, together: int) -> list[Windows]:
+    """The first windows of the validation set, always the same, `together` at a time."""
+    windows = (len(stream) - 1) // context
+    if windows < 1:
+        raise DeepwideError(
+            f"the validation set has {len(stream)} tokens, too few for a context of {context}: give more text, a "
+            "larger data.validation or a shorter context."
+        )
+    starts = np.arange(min(sequences, windows)) * context
+    return [_windows(stream, starts[at : at + together], context) for at in range(0, len(starts), together)]
+
+
+def _windows(stream: NDArray[np.generic], starts: NDArray[np.int64], context: int) -> Windows:
+    rows = np.empty((len(starts), context + 1), dtype=np.int64)
+    for row, start in zip(rows, starts, strict=True):
+        row[:] = stream[start : start + context + 1]
+    return rows
+
+
+def _shifted(windows: Windows) -> Batch:
     """T + 1 tokens as T inputs and the T that follow them."""
-    return Batch(window_BT[:, :-1].contiguous(), window_BT[:, 1:].contiguous())
+    return Batch.of(windows[:, :-1], windows[:, 1:])

@@ -4,6 +4,7 @@ Tokens 0 … symbols − 1 are the symbols; the token `symbols` separates the tw
 answer of an encoder-decoder, and fills what a shorter sequence leaves empty.
 """
 
+import math
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -72,6 +73,20 @@ class Sorting(Generated):
     def context(self) -> int:
         return self.length if self.network == "encoder" else 2 * self.length
 
+    @property
+    def position_loss(self) -> float:
+        """The loss of the best answer that sees the position only: the entropy of the i-th smallest, mean over i."""
+        n, k = self.length, self.symbols
+        total = 0.0
+        for i in range(n):
+            at_most = [0.0]  # the i-th smallest (from 0) is below v if more than i of n tokens are
+            at_most += [
+                math.fsum(math.comb(n, j) * (v / k) ** j * (1 - v / k) ** (n - j) for j in range(i + 1, n + 1))
+                for v in range(1, k + 1)
+            ]
+            total -= math.fsum(share * math.log(share) for share in np.diff(at_most) if share > 0)
+        return total / n
+
     def generate(self, draw: Draw) -> Batch:
         sequence_BN = draw.below(self.symbols, self.length)
         ordered_BN = np.sort(sequence_BN, axis=1)
@@ -103,6 +118,11 @@ class Reversing(Generated):
     @property
     def context(self) -> int:
         return self.length
+
+    @property
+    def position_loss(self) -> float:
+        """The loss of the best answer that sees the position only, of sequences of one length."""
+        return math.log(self.symbols)
 
     def generate(self, draw: Draw) -> Batch:
         N = self.length

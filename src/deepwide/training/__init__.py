@@ -1,45 +1,49 @@
 """One run: its config, its loop, and what it writes. Configs need no torch; the loop is loaded when it is used."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deepwide.doors import offered
+from deepwide import offered
 from deepwide.training.config import (
     CONTEXT,
     MOST_TOKENS,
+    NUMERICS,
     SHORT_NAMES,
     OptimiserConfig,
     RunConfig,
+    data_fingerprint,
     override,
     resolve,
+    stored_config,
     task_of,
 )
 from deepwide.training.counts import RunCounts, run_counts
-from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
 
 if TYPE_CHECKING:
     from deepwide.training.coordinate_check import ScalingCheck, check_scaling
-    from deepwide.training.estimate import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS, RunEstimate, estimate_run
+    from deepwide.training.counts import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS, RunEstimate, estimate_run
     from deepwide.training.hardware import find_device, keep_memory
     from deepwide.training.loop import continue_run
     from deepwide.training.optimiser import Optimiser
-    from deepwide.training.trained import TrainedRun, train
+    from deepwide.training.trained import TrainedRun, train, trained_model
     from deepwide.training.tuning import Tuned, tune
 
 _HOME = {
-    "LAYER_SECONDS": "estimate",
+    "LAYER_SECONDS": "counts",
     "Optimiser": "optimiser",
-    "RunEstimate": "estimate",
-    "SHARE_OF_PEAK": "estimate",
-    "STEP_SECONDS": "estimate",
+    "RunEstimate": "counts",
+    "SHARE_OF_PEAK": "counts",
+    "STEP_SECONDS": "counts",
     "ScalingCheck": "coordinate_check",
     "TrainedRun": "trained",
     "Tuned": "tuning",
     "check_scaling": "coordinate_check",
     "continue_run": "loop",
-    "estimate_run": "estimate",
+    "estimate_run": "counts",
     "find_device": "hardware",
     "keep_memory": "hardware",
     "train": "trained",
+    "trained_model": "trained",
     "tune": "tuning",
 }
 __all__ = [
@@ -70,9 +74,7 @@ __all__ = [
     "stored_config",
     "task_of",
     "train",
+    "trained_model",
     "tune",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    return offered(__name__, _HOME, name)
+__getattr__ = partial(offered, __name__, _HOME)

@@ -1,7 +1,15 @@
 """RunConfig: the one truth about everything that determines a run's numbers. No torch here.
 
 A config as a person writes it leaves most of it out; `resolve` fills it in from the task, the preset, the shape and the
-budget. What is resolved is stored in the run's folder and, hashed, names it (identity.py).
+budget. What is resolved is stored in the run's folder and, hashed with the fingerprint of its task and the version of
+the numerics, names it.
+
+The settings of schema 1, those of the first release, are stored and hashed whole. A setting that was added since is
+left out of what is stored and hashed while it has its default, which is what `resolve` fills in when nobody gives it.
+So a new setting renames no run, and a run that uses it gets an id of its own.
+
+It follows that the default of a setting added since schema 1 must never change: runs that leave it out have used it.
+To change one, write schema 2, which adds that setting to the list, and hash its number with it.
 """
 
 import math
@@ -24,6 +32,24 @@ from deepwide.model import (
 from deepwide.quantities import parse_count
 from deepwide.settings import Natural, Part, Positive, check_names, explain, parse_setting, with_setting
 from deepwide.tasks import LANGUAGE, Language, Task, make_task
+
+# Raise it with every change after which the same config would give other numbers: then old runs keep their names.
+NUMERICS = "1"
+
+SCHEMA_1: Mapping[str, frozenset[str]] = {
+    table: frozenset(names.split())
+    for table, names in {
+        "": "batch checkpoint_every compile context data evaluation log_every micro_batch model optimiser precision "
+        "schedule seed steps tokens",
+        "model": "activation attention base_depth base_width depth embedding_norm ff ff_bias ff_width final_norm "
+        "head_bias head_dim heads initialisation kv_heads norm norm_eps norm_place out_bias parametrisation positions "
+        "preset qk_norm qkv_bias residual rotary_base tied width",
+        "data": "column source tokeniser validation vocab",
+        "optimiser": "beta1 beta2 clip eps lr weight_decay",
+        "schedule": "cooldown final kind warmup",
+        "evaluation": "every sequences",
+    }.items()
+}
 
 MOST_TOKENS = 10**15
 CONTEXT = 128  # of language modelling
@@ -155,6 +181,7 @@ class RunConfig(Part):
     seed: Natural = 0
     log_every: Positive | None = None  # steps; a two-hundredth of the run
     checkpoint_every: Positive | None = None  # steps; a tenth of the run
+    keep_checkpoints: Annotated[int, Field(ge=2, le=1_000_000)] = 2  # the newest; older ones are removed
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
@@ -265,6 +292,42 @@ def _micro_batch(batch: int, context: int) -> int:
     """The largest divisor of the batch with at most 8192 tokens, at least one sequence."""
     most = max(1, MICRO_TOKENS // context)
     return max(size for size in range(1, min(batch, most) + 1) if batch % size == 0)
+
+
+def stored_config(run: RunConfig) -> dict[str, Any]:
+    """What a run folder stores and its id hashes: a resolved config without new settings at their defaults.
+
+    Resolving it gives the same run.
+    """
+    stored: dict[str, Any] = run.model_dump(mode="json")
+    for table, names in SCHEMA_1.items():
+        for name in (stored if not table else stored[table]).keys() - names:
+            shorter = _without(stored, table, name)
+            if _is_same(run, shorter):
+                stored = shorter
+    return stored
+
+
+def data_fingerprint(config: RunConfig | Mapping[str, Any]) -> str:
+    """The fingerprint of what a run learns: of its corpus, or of its task's examples."""
+    return task_of(config if isinstance(config, RunConfig) else RunConfig.of(config)).fingerprint
+
+
+def _without(stored: dict[str, Any], table: str, name: str) -> dict[str, Any]:
+    if not table:
+        return {key: value for key, value in stored.items() if key != name}
+    return stored | {table: {key: value for key, value in stored[table].items() if key != name}}
+
+
+def _is_same(run: RunConfig, shorter: Mapping[str, Any]) -> bool:
+    """Whether resolving a config with a setting left out gives the run back."""
+    given = type(run).model_validate(shorter)
+    if given == run:
+        return True
+    try:
+        return resolve(given) == run
+    except DeepwideError:  # it cannot do without
+        return False
 
 
 def override(fields: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from deepwide.answers import Answer
 from deepwide.data import DataConfig
 from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.model import Architecture, Parametrisation, Transformer
+from deepwide.model import Architecture, Parametrisation, Transformer, profile
 from deepwide.tasks import Language, Task
 from deepwide.training.config import OptimiserConfig
 from deepwide.training.optimiser import Optimiser
@@ -139,6 +139,7 @@ def _measure(
 ) -> dict[str, tuple[float, float, float]]:
     """Size at the start, size after the steps, and the size of the difference, at each place."""
     model = Transformer(design, seed)
+    profile(model, task.batch(0, 8, seed).tokens_BT)
     optimiser = Optimiser(model, design, OptimiserConfig(lr=lr, weight_decay=0.0, clip=0.0))
     probe_BT = task.batch(10**6, 4, seed).tokens_BT
     before = _activations(model, probe_BT)

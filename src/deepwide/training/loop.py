@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 
 from deepwide.errors import DeepwideError
-from deepwide.model import Transformer
+from deepwide.model import Transformer, profile
 from deepwide.tasks import Batch, Task
 from deepwide.training.config import RunConfig, resolve, task_of
 from deepwide.training.hardware import find_device, is_out_of_memory, keep_memory
-from deepwide.training.optimiser import Optimiser
+from deepwide.training.optimiser import Optimiser, rate
 from deepwide.training.parallel import World, world
-from deepwide.training.schedule import rate
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder, RunWriter
@@ -66,7 +65,9 @@ class Learner:
 
     def begin(self, tensors: Mapping[str, Tensor] | None, state: Mapping[str, Any]) -> None:
         """Load a checkpoint if there is one, then distribute the model over the processes."""
-        if tensors is not None:
+        if tensors is None:
+            self._profile()
+        else:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():
                     parameter.copy_(tensors[f"model.{name}"])
@@ -147,14 +148,21 @@ class Learner:
             total += loss.detach()
         return self.here.mean(total)
 
+    def _profile(self) -> None:
+        """Set what is measured on data (ADMIN's ω) by the first sequences of the run, the same in all processes."""
+        if self.model.design.residual != "admin_profiled":
+            return
+        assert self.config.micro_batch is not None
+        batch = self.task.batch(0, self.config.micro_batch, self.config.seed).to(self.device)
+        profile(self.model, batch.tokens_BT, **_without_mask(batch))
+
     def _loss(self, batch: Batch) -> Tensor:
         with self._precision():
             return self.compiled(batch.tokens_BT, batch.targets, **batch.inputs)
 
     def _logits(self, batch: Batch) -> Tensor:
-        inputs = {name: tensor for name, tensor in batch.inputs.items() if name != "mask_BT"}
         with self._precision():
-            logits: Tensor = self.model(batch.tokens_BT, **inputs)
+            logits: Tensor = self.model(batch.tokens_BT, **_without_mask(batch))
         return logits
 
     def _precision(self) -> AbstractContextManager[Any]:
@@ -176,6 +184,11 @@ class Learner:
         # With several processes all must leave at the same place; the writer asks them between steps.
         if self.here.size == 1 and self.stop():
             raise Stopped
+
+
+def _without_mask(batch: Batch) -> dict[str, Tensor]:
+    """What a forward pass without targets takes."""
+    return {name: tensor for name, tensor in batch.inputs.items() if name != "mask_BT"}
 
 
 def continue_run(
@@ -286,14 +299,21 @@ class _Writer:
         if learner.step > self.saved:
             tensors, state = learner.checkpoint()
             if self.lease is not None:
-                self.lease.checkpoint(learner.step, tensors, state)
+                self.lease.checkpoint(learner.step, tensors, state, learner.config.keep_checkpoints)
             self.saved = learner.step
 
     def _finish(self, status: str, **fields: Any) -> None:
         s = self.learner.model.design.shape
         tokens = self.learner.step * self.learner.tokens_per_step
         if self.lease is not None:
-            self.lease.finish(status, tokens=tokens, total_params=s.total_params, block_params=s.block_params, **fields)
+            self.lease.finish(
+                status,
+                self.learner.config.keep_checkpoints,
+                tokens=tokens,
+                total_params=s.total_params,
+                block_params=s.block_params,
+                **fields,
+            )
 
     def _report(self, record: Mapping[str, Any]) -> None:
         if self.progress is None:

@@ -4,16 +4,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from deepwide.answers import Answer, Note
-from deepwide.extras import needs
+from deepwide.errors import DeepwideError, needs
 from deepwide.run import RunFolder, owner_name
-from deepwide.training.config import RunConfig, resolve
-from deepwide.training.counts import run_counts
-from deepwide.training.estimate import repetition
-from deepwide.training.identity import NUMERICS, data_fingerprint, stored_config
+from deepwide.training.config import NUMERICS, RunConfig, data_fingerprint, resolve, stored_config
+from deepwide.training.counts import repetition, run_counts
 from deepwide.training.sinks import Sink, check_sink, open_sink
+
+if TYPE_CHECKING:
+    from deepwide.model import Transformer
 
 Status = Literal["done", "diverged", "oom", "failed", "stopped"]
 NOT_METRICS = {"kind", "step", "loss"}
@@ -114,6 +115,30 @@ def train(
     elif log:
         tell(Note.of("already_finished", f"the run is already finished, so nothing is recorded to {', '.join(log)}."))
     return TrainedRun.of(folder, notes)
+
+
+def trained_model(folder: RunFolder | Path | str, step: int | None = None) -> "Transformer":
+    """The network of a run with the weights of its last checkpoint, or of a step's, ready to be evaluated.
+
+    Step 0 is the network before training. `keep_checkpoints` says how many steps a run keeps.
+    """
+    needs("torch", "train")
+    import torch
+
+    from deepwide.model import Transformer
+
+    here = folder if isinstance(folder, RunFolder) else RunFolder.open(folder)
+    config = resolve(here.config)
+    model = Transformer(config.architecture, config.seed)
+    if step == 0:
+        return model.eval()
+    saved = here.latest_checkpoint() if step is None else here.checkpoint_at(step)
+    if saved is None:
+        raise DeepwideError(f"{here.path} has no checkpoint yet: train the run first.")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(saved.tensors[f"model.{name}"])
+    return model.eval()
 
 
 def make_folder(run: RunConfig, runs: Path | str) -> RunFolder:

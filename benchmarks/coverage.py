@@ -1,0 +1,295 @@
+"""Do the 95% intervals of the best depth cover, inside the data and at 10 and 100 times the largest size?
+
+Sweeps are simulated from truths that the model does not share, with noise that it does not expect; every row says how
+often the interval holds the true best depth, how often the fit declines, and how wide the interval is beside that of
+a model which knows the truth's formula and the noise's covariance (its Cramér–Rao bound).
+
+`python -m benchmarks.coverage --out results/fit/coverage.json`; interrupted, it resumes.
+"""
+
+import argparse
+import json
+import math
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deepwide.fitting import Runs, fit_joint
+from deepwide.laws import TransitionLaw
+from deepwide.quantities import Floats, Numbers
+
+COMMAND = "python -m benchmarks.coverage --out results/fit/coverage.json"
+PLACES = ("middle", "largest", "10x", "100x")
+Best = Callable[[Floats, Floats], Floats]  # parameters of the truth, ln size -> ln best depth
+MIDDLE = math.log(2e5)
+
+
+def power(p: Floats, n: Floats) -> Floats:
+    """A power of the size."""
+    return np.asarray(p[0] + p[1] * (n - MIDDLE))
+
+
+def constant_ratio(p: Floats, n: Floats) -> Floats:
+    """width = ratio·depth: the cube root of the size."""
+    return np.asarray(p[0] + (n - MIDDLE) / 3)
+
+
+def levine(p: Floats, n: Floats) -> Floats:
+    """ln width = a + b·depth."""
+    return np.asarray(np.log(TransitionLaw(name="truth", a=float(p[0]), b=float(p[1])).depth(np.exp(n)).value))
+
+
+def ceiling(p: Floats, n: Floats) -> Floats:
+    """A power that saturates."""
+    return np.asarray(p[2] - np.log(1 + np.exp(-4 * (power(p, n) - p[2]))) / 4)
+
+
+TRUTHS: Mapping[str, tuple[Best, tuple[float, ...]]] = {
+    "power 0.25": (power, (math.log(3), 0.25)),
+    "power 0.1": (power, (math.log(3), 0.1)),
+    "power 0.45": (power, (math.log(3), 0.45)),
+    "constant ratio": (constant_ratio, (math.log(3),)),
+    "levine": (levine, (3.2, 0.25)),
+    "ceiling": (ceiling, (math.log(3), 0.4, math.log(5))),
+    "ceiling at the largest": (ceiling, (math.log(3), 0.4, math.log(8))),
+    "constant ratio, large": (lambda p, n: constant_ratio(p, n - math.log(500)), (math.log(16),)),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is simulated, and how it differs from independent noise about a power."""
+
+    name: str
+    design: str = "A"
+    truth: str = "power 0.25"
+    noise: float = 0.004  # of a single run
+    cell: float = 0.0  # of a cell, common to its seeds
+    by_size: bool = False  # the noise falls fourfold from the smallest to the largest
+    tails: str = ""  # t: 2.2 degrees of freedom; accidents: one run in twenty is 3% worse
+    smooth: float = 0.0  # sd of a misfit that is smooth over ln size and ln depth
+    lengths: tuple[float, float] = (2.0, 1.0)
+    offsets: float = 0.0  # sd of each depth's own offset
+    steeper: float = 1.0  # the bowl when too shallow, over when too deep
+    on_reducible: bool = False  # the bowl multiplies the loss above the floor
+    ladder: bool = False  # tokens = 20·total, vocabulary 50k
+    seeds: tuple[int, ...] = (1,)  # of each cell, repeated
+
+
+ROWS = (
+    *(Row("independent", design, seeds=(2,) if design == "B" else (1,)) for design in "ABCDE"),
+    Row("variance by size", by_size=True),
+    Row("t with 2.2 degrees", tails="t"),
+    Row("accidents", tails="accidents"),
+    *(Row("smooth misfit 0.5%", design, smooth=0.005) for design in "AC"),
+    Row("smooth misfit 0.5%, rough", smooth=0.005, lengths=(1.0, 0.5)),
+    Row("smooth misfit 0.5%, long", smooth=0.005, lengths=(4.0, 1.5)),
+    *(Row("depth offsets 0.4%", design, offsets=0.004) for design in "AC"),
+    *(Row("2.7 times steeper when too shallow", design, steeper=2.7) for design in "ACD"),
+    Row("bowl on the reducible part", on_reducible=True),
+    *(Row("truth power 0.1", design, "power 0.1") for design in "A"),
+    *(Row("truth power 0.45", design, "power 0.45") for design in "A"),
+    *(Row("truth constant ratio", design, "constant ratio") for design in "AE"),
+    *(Row("truth levine", design, "levine") for design in "AE"),
+    *(Row("truth ceiling at 5 layers", design, "ceiling") for design in "AE"),
+    Row("truth ceiling at 8, the largest run's best", "A", "ceiling at the largest"),
+    Row("ladder, tokens = 20·total", "L", "constant ratio, large", ladder=True),
+    Row("unequal seeds", cell=0.004, noise=0.003, seeds=(8, 1, 1, 1)),
+)
+
+
+def shapes(row: Row, draw: np.random.Generator) -> tuple[Floats, Floats]:
+    """Depths and sizes of the cells; sizes miss their mark by 3%, as widths in whole steps do."""
+    best, truth = TRUTHS[row.truth]
+    depths: Sequence[float] = (1, 2, 4, 8)
+    if row.design == "A":
+        cells = [(L, N) for N in np.geomspace(1e4, 4e6, 6) for L in depths]
+    elif row.design == "B":
+        cells = [(L, N) for N in np.geomspace(2e4, 2e6, 3) for L in (1, 2, 4, 6, 8)]
+    elif row.design == "C":
+        cells = [
+            (max(1, round(math.exp(best(np.array(truth), np.log([N]))[0]) * f)), N)
+            for N in np.geomspace(1e4, 4e6, 6)
+            for f in (0.5, 0.7, 1.0, 1.4, 2.0)
+        ]
+        cells = list(dict.fromkeys(cells))
+    elif row.design == "D":
+        cells = [(L, 12 * L * d**2) for L in depths for d in (32, 56, 96, 168, 288)]
+    elif row.design == "E":
+        cells = [(L, N) for N in np.geomspace(4e3, 4e6, 8) for L in depths]
+    else:
+        cells = [(L, N) for N in np.geomspace(1e7, 1e9, 6) for L in (4, 8, 16, 32)]
+    L, N = np.array(cells, dtype=float).T
+    return L, N * np.exp(draw.normal(0, 0.03, len(N)) * (row.design != "D"))
+
+
+def mean_loss(row: Row, p: Floats, L: Floats, N: Floats, D: Floats) -> Floats:
+    """The truth: p is c, floor, scale, power, (tokens' scale and power), then the best depth's own."""
+    best, _ = TRUTHS[row.truth]
+    c, floor, scale, alpha, data, beta = p[:6]
+    z = np.log(L) - best(p[6:], np.log(N))
+    off = c * np.where(z < 0, row.steeper, 1.0) * z**2
+    n = np.log(N) - (math.log(1e8) if row.ladder else MIDDLE)
+    reducible = scale * np.exp(-alpha * n)
+    if row.ladder:
+        reducible = reducible + data * np.exp(-beta * (np.log(D) - math.log(2e9)))
+    if row.on_reducible:
+        return np.asarray(np.log(floor + reducible * np.exp(off)))
+    return np.asarray(np.log(floor + reducible) + off)
+
+
+def covariance(row: Row, L: Floats, N: Floats) -> Floats:
+    """Of the cells' mean ln loss, seeds included (Gaussian rows; of others the Gaussian part)."""
+    n, x = np.log(N), np.log(L)
+    count = np.resize(row.seeds, len(N))
+    single = row.noise**2 * np.ones(len(N))
+    if row.by_size:
+        single = single * (2 * 4 ** -((n - n.min()) / np.ptp(n))) ** 2
+    V = np.diag(single / count + row.cell**2)
+    if row.smooth:  # Matérn 3/2, rougher than what the model allows for
+        apart = [np.subtract.outer(v, v) / long for v, long in zip((n, x), row.lengths, strict=True)]
+        far = math.sqrt(3) * np.hypot(*apart)
+        V = V + row.smooth**2 * (1 + far) * np.exp(-far)
+    return np.asarray(V + row.offsets**2 * np.equal.outer(L, L))
+
+
+def truth_of(row: Row) -> Floats:
+    """The parameters of `mean_loss`."""
+    loss = (0.02, 1.7, 0.9, 0.3, 0.6, 0.3) if row.ladder else (0.02, 0.9, 0.7, 0.2, 0.0, 0.0)
+    return np.array([*((0.04,) if row.on_reducible else loss[:1]), *loss[1:], *TRUTHS[row.truth][1]])
+
+
+def sweep(row: Row, seed: int) -> Runs:
+    """One simulated sweep."""
+    draw = np.random.default_rng([seed, zlib.crc32(repr(row).encode())])
+    L, N = shapes(row, draw)
+    d = np.sqrt(N / (12 * L))
+    total = N + 50_000 * d if row.ladder else N
+    y = mean_loss(row, truth_of(row), L, N, 20 * total)
+    shared = draw.normal(0, 0.003, max(row.seeds))
+    count = np.resize(row.seeds, len(N))
+    cells = covariance(replace(row, noise=0.0, by_size=False), L, N)
+    y = y + np.linalg.cholesky(cells + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
+    single = np.sqrt(np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, seeds=(1,)), L, N)))
+    number = np.concatenate([np.arange(k) for k in count])
+    cell = np.repeat(np.arange(len(N)), count)
+    noise = draw.normal(size=len(cell))
+    if row.tails == "t":
+        noise = draw.standard_t(2.2, size=len(cell))
+    elif row.tails == "accidents":
+        noise = noise + (draw.random(len(cell)) < 0.05) * 0.03 / row.noise
+    loss = np.exp(y[cell] + shared[number] * (max(row.seeds) > 1) + single[cell] * noise)
+    columns: dict[str, Any] = {"tokens": 20 * total[cell], "total_params": total[cell]} if row.ladder else {}
+    return Runs.of(
+        depth=L[cell], width=d[cell], block_params=N[cell], loss=loss, seed=number, source="simulated", **columns
+    )
+
+
+def targets(runs: Runs) -> Floats:
+    """ln size in the middle, at the largest, at 10 and 100 times it."""
+    n = np.log(runs.block_params)
+    return np.array([n.mean(), n.max(), n.max() + math.log(10), n.max() + math.log(100)])
+
+
+def oracle(row: Row) -> Floats:
+    """ln(high/low) of the interval that a model of the right form would give that knows the noise's covariance."""
+    L, N = shapes(row, np.random.default_rng(0))
+    D = 20 * (N + 50_000 * np.sqrt(N / (12 * L)))
+    p = truth_of(row)
+    free = [i for i in range(len(p)) if row.ladder or i not in (4, 5)]
+    steps = np.eye(len(p))[free] * 1e-5
+    J = np.array([mean_loss(row, p + h, L, N, D) - mean_loss(row, p - h, L, N, D) for h in steps]).T / 2e-5
+    # Level, floor and powers of the size curve are a nuisance, which a ladder alone does not tell apart.
+    weak = np.diag(
+        [0.0, *[1 / (2 * value) ** 2 for value in p[free][1 : 6 if row.ladder else 4]], *[0.0] * (len(p) - 6)]
+    )
+    information = J.T @ np.linalg.solve(covariance(row, L, N), J) + weak
+    n = np.array([np.log(N).mean(), np.log(N).max(), np.log(N).max() + math.log(10), np.log(N).max() + math.log(100)])
+    best = TRUTHS[row.truth][0]
+    g = np.zeros((4, len(free)))
+    for column, i in enumerate(free):
+        if i >= 6:
+            h = 1e-5 * np.eye(len(p))[i]
+            g[:, column] = (best((p + h)[6:], n) - best((p - h)[6:], n)) / 2e-5
+    variance = np.einsum("ij,jk,ik->i", g, np.linalg.inv(information), g)
+    return np.asarray(2 * 1.96 * np.sqrt(variance))
+
+
+def measure(row: Row, number: int) -> dict[str, Any]:
+    """Coverage, share declined and median width at each place."""
+    best, truth = TRUTHS[row.truth]
+    inside: list[Numbers] = []
+    widths: list[Floats] = []
+    errors: list[Floats] = []
+    start = time.process_time()
+    for seed in range(number):
+        runs = sweep(row, seed)
+        law = fit_joint(runs, seed=seed, examine=False).law()
+        if law is None:
+            continue
+        n = targets(runs)
+        value, low, high = law.depth(np.exp(n))
+        goal = np.exp(best(np.array(truth), n))
+        inside.append((low <= goal) & (goal <= high))
+        widths.append(np.log(high / low))
+        errors.append(np.log(value / goal))
+    seconds = (time.process_time() - start) / number
+    exact = oracle(row)
+    result: dict[str, Any] = {"sweeps": number, "declined": number - len(inside), "seconds per fit": seconds}
+    for i, place in enumerate(PLACES):
+        result[place] = {
+            "coverage": float(np.mean([hit[i] for hit in inside])) if inside else None,
+            "high/low": float(np.exp(np.median([width[i] for width in widths]))) if inside else None,
+            "high/low if the form is known": float(np.exp(exact[i])),
+            "bias": float(np.mean([error[i] for error in errors])) if inside else None,
+        }
+    return result
+
+
+def label(row: Row) -> str:
+    return f"{row.name} ({row.design})"
+
+
+def _words(place: Mapping[str, Any]) -> str:
+    if place["coverage"] is None:
+        return "–"
+    width = f"{place['high/low']:.2f}/{place['high/low if the form is known']:.2f}"
+    return f"{100 * place['coverage']:3.0f} ({width} {place['bias']:+.2f})"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--number", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no row after so long")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
+    args = parser.parse_args(arguments)
+    result: dict[str, Any] = {"command": COMMAND, "rows": {}}
+    if args.out.exists() and not args.fresh:
+        result = json.loads(args.out.read_text())
+    start = time.monotonic()
+    for row in ROWS:
+        if time.monotonic() - start > args.seconds:
+            break
+        done = result["rows"].get(label(row), {})
+        if args.only not in label(row) or done.get("sweeps", 0) >= args.number:
+            continue
+        measured = measure(row, args.number)
+        result["rows"][label(row)] = measured
+        shown = [_words(measured[place]) for place in PLACES]
+        spent = f"{measured['seconds per fit']:.3f} s"
+        print(f"{label(row):42} {'  '.join(shown)}  declined {measured['declined']}  {spent}", flush=True)
+        text = json.dumps(result)
+        rounded = json.loads(text, parse_float=lambda text: float(f"{float(text):.3g}"))
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Fit small, predict large, on real runs: loss and best depth of the largest sizes, beside simpler rules.
+
+`python -m benchmarks.prediction --data ../shared/data --out results/fit/prediction.json`
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deepwide.errors import DeepwideError
+from deepwide.fitting import Runs, fit_joint, fit_ridge, read_runs
+from deepwide.laws import transition_law
+from deepwide.quantities import Floats
+
+COMMAND = "python -m benchmarks.prediction --data ../shared/data --out results/fit/prediction.json"
+OURS = Path("results/fit")
+CLASS = 1.6  # sizes within this factor of the largest are its class
+
+
+def gemstones(data: Path, name: str, tokens: float) -> Runs:
+    """Every shape at one length; embeddings are two matrices of 50,304 rows."""
+    path = data / f"gemstones/wandb_dfs/wandb_df_for_fitting_{name}.jsonl"
+    columns = {"total_params": "params_active_precise"}
+    return read_runs(path, columns, where={"tokens": tokens}, embedding_rows=2 * 50304)
+
+
+def tests(data: Path) -> dict[str, tuple[Runs, float]]:
+    """Runs, and the block parameters up to which they are fitted."""
+    chosen: dict[str, Callable[[], tuple[Runs, float]]] = {
+        "Gemstones, 100B tokens": lambda: (gemstones(data, "hot", 1e11), 6e8),
+        "Gemstones, 350B tokens": lambda: (gemstones(data, "hot_100b+_477", 3.5e11), 6e8),
+        "Gemstones, cooled down": lambda: (gemstones(data, "cool_end", 1.1e11), 6e8),
+        "Gemstones, lower rates": lambda: (gemstones(data, "lr_ablation_hot_477", 1e11), 6e8),
+        "Morph": lambda: (read_runs(data / "morph/morph.csv"), 2e8),
+        "ours, 8M tokens": lambda: (read_runs(OURS / "depth-width-long.csv"), 2e5),
+        "ours, 2M tokens": lambda: (
+            read_runs([OURS / "depth-width-cpu.csv", OURS / "depth-width-between.csv"]),
+            1.5e5,
+        ),
+        "ours, film reviews": lambda: (read_runs(OURS / "depth-width-imdb.csv"), 1.5e5),
+    }
+    pairs: dict[str, tuple[Runs, float]] = {}
+    for name, read in chosen.items():
+        try:
+            pairs[name] = read()
+        except (DeepwideError, OSError) as error:
+            print(f"{name}: left out, {error}")
+    return pairs
+
+
+def size_alone(small: Runs, large: Runs) -> Floats:
+    """ln(E + A/N^α + B/D^β) by least squares, a little held to usual values; N is the total where it is known."""
+    from scipy.optimize import least_squares
+
+    known = not np.isnan(small.total_params).any()
+
+    def columns(runs: Runs) -> tuple[Floats, Floats]:
+        size = runs.total_params if known else runs.block_params
+        return np.log(size), np.log(np.where(np.isnan(runs.tokens), 1.0, runs.tokens))
+
+    n, d = columns(small)
+    at = n.mean(), d.mean()
+    y = np.log(small.loss)
+
+    def curve(p: Floats, n: Floats, d: Floats) -> Floats:
+        level, floor, alpha, data, beta = p
+        parts = np.exp(floor) + np.exp(-np.exp(alpha) * (n - at[0])) + np.exp(data - np.exp(beta) * (d - at[1]))
+        return np.asarray(level + np.log(parts))
+
+    start = np.array([y.mean() - 1, 0.5, math.log(0.3), 0.0, math.log(0.3)])
+    weak = np.array([0.0, 1 / 1.5, 1 / 0.6, 1 / 1.5, 1 / 0.6]) * 0.01
+
+    def misfit(p: Floats) -> Floats:
+        return np.append(curve(p, n, d) - y, weak * (p - start))
+
+    solution = least_squares(misfit, start)
+    return curve(solution.x, *columns(large))
+
+
+def percent(errors: Floats) -> float:
+    return 100 * float(np.sqrt(np.mean(errors**2)))
+
+
+def measure(runs: Runs, until: float) -> dict[str, Any]:
+    """Errors of ln loss and of ln depth beyond `until`."""
+    runs = runs.select(~runs.diverged)
+    small, large = (runs.select(rows) for rows in (runs.block_params <= until, runs.block_params > until))
+    result: dict[str, Any] = {
+        "fitted": len(small), "predicted": len(large),
+        "factor": float(large.block_params.max() / small.block_params.max()),
+    }  # fmt: skip
+    joint = fit_joint(small)
+    y = np.log(large.loss)
+    alone = size_alone(small, large)
+    result["size alone, loss %"] = percent(alone - y)
+    total = None if joint.embeddings_mean is None else large.total_params
+    tokens = None if joint.centre_tokens is None else large.tokens
+    embeddings = joint.embeddings_mean is not None
+    ridge = fit_ridge(small, base="power", embeddings=embeddings, bootstrap=0)
+    guess = [
+        ridge.predict(float(L), float(N), tokens=float(D) if ridge.centre_tokens else None,
+                      total=float(P) if embeddings else None).value
+        for L, N, D, P in zip(large.depth, large.block_params, large.tokens, large.total_params, strict=True)
+    ]  # fmt: skip
+    result["ridge, loss %"] = percent(np.log(guess) - y)
+    if joint.declined:
+        return result | {"declined": joint.declined}
+    rows = joint.predict_rows(large.depth, large.block_params, tokens=tokens, total=total)
+    result["joint, loss %"] = percent(np.log([row["loss"] for row in rows]) - y)
+    inside = [row["run_low"] <= loss <= row["run_high"] for row, loss in zip(rows, large.loss, strict=True)]
+    result["runs inside"] = f"{sum(inside)} of {len(inside)}"
+    size, best = _best(large)
+    place = joint.best_depth(size)[0]
+    centre = joint.best_depth(joint.centre)[0].value
+    result |= {"size": size, "best depth seen": best, "joint, depth": [place.value, place.low, place.high]}
+    result["constant ratio, depth"] = centre * float(np.cbrt(size / joint.centre))
+    result["levine, depth"] = transition_law().depth_at(size)
+    return result
+
+
+def _best(large: Runs) -> tuple[float, float]:
+    """Of the largest class the size and depth of least loss, at the greatest length where there are several."""
+    tokens = np.where(np.isnan(large.tokens), 0.0, large.tokens)
+    here = large.block_params > large.block_params.max() / CLASS
+    per = np.round(np.log(np.maximum(tokens / large.block_params, 1e-9)))
+    here &= per == per[here].min()
+    rows = np.flatnonzero(here)
+    best = rows[np.argmin(large.loss[rows])]
+    return float(large.block_params[best]), float(large.depth[best])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(arguments)
+    result: dict[str, Any] = {"command": COMMAND, "tests": {}}
+    for name, (runs, until) in tests(args.data).items():
+        try:
+            result["tests"][name] = measure(runs, until)
+        except DeepwideError as error:
+            result["tests"][name] = {"refused": str(error)}
+        print(name, json.dumps(result["tests"][name], ensure_ascii=False), flush=True)
+    rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
+    args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Studies beside the code of their papers."""

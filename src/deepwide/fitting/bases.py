@@ -1,0 +1,38 @@
+"""Which law of growth do the runs prefer? Bowls about several, compared by AIC.
+
+Each is a parabola in u = ln(depth / law's depth), with the loss against size and tokens a parabola too. The numbers are
+what an information criterion is worth on so few runs: differences below 2 say nothing, and noise is taken to be
+independent. The joint model, not the winner, gives the intervals.
+"""
+
+import math
+
+import numpy as np
+
+from deepwide.fitting.model import Design
+from deepwide.laws import transition_law
+from deepwide.quantities import Floats
+
+
+def compare_bases(y: Floats, design: Design, log_size: Floats) -> dict[str, float]:
+    """AICc of each law of growth above the least; empty where there are too few cells for them."""
+    s, x = design.s, design.x
+    columns = [np.ones_like(s), s, s**2]
+    columns += [] if design.t is None else [design.t, design.t**2]
+    places = {
+        "a power of the size": x,
+        "constant ratio of width to depth": x - s / 3,
+        "the levine law's shape": x - np.log(transition_law().depth(np.exp(log_size)).value),
+        "one depth at all sizes": x,
+    }
+    values = {}
+    for name, u in places.items():
+        X = np.column_stack([*columns, u, u**2, *([s * u] if name.startswith("a power") else [])])
+        k = int(np.linalg.matrix_rank(X)) + 1
+        spare = len(y) - k - 1
+        if spare < 1:
+            return {}
+        off = y - X @ np.linalg.lstsq(X, y)[0]
+        values[name] = len(y) * math.log(max(float(off @ off), 1e-300) / len(y)) + 2 * k + 2 * k * (k + 1) / spare
+    least = min(values.values())
+    return {name: value - least for name, value in sorted(values.items(), key=lambda item: item[1])}

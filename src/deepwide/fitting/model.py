@@ -1,0 +1,233 @@
+"""One model of ln loss in size N, tokens D and depth L, with its priors, and its posterior.
+
+    ln loss = level + ln[(e^f + e^−ασ + e^(g−βτ)) / (e^f + 1 + e^g)] + s₂·σ² + φ·(ε − ε̄)     ln(E + A/N^α + B/D^β)
+            + c·e^(kσ+mτ)·z²·(1 − a·z/√(z² + w²)),   z = ln L − (l + pσ + qσ² + rτ)           a bowl in ln depth
+
+σ = ln(N/centre), τ = ln(D/centre) (terms with τ only where lengths differ), ε = ln(total/block) (where it differs).
+The best depth at a size is e^(l + pσ + qσ² + rτ): a power of the size that may bend. The bowl may be steeper on one
+side (a > 0: when too shallow) and flatten with size. What the data do not decide is decided by PRIORS, which are
+stated; without one on the bend q, no finite sweep says anything about ten times its largest size.
+
+The model is linearised at its mode, where it is a regression with unknown variance components (`mixed`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from deepwide.fitting.mixed import Cells, Mixture, grid, posterior
+from deepwide.quantities import Floats
+
+FLAT = (0.0, np.inf)
+PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
+    "level": FLAT,
+    "floor": (0.5, 1.5),  # ln(E / reducible by size), at the centre
+    "size_power": (float(np.log(0.3)), 0.6),  # ln α
+    "data": (0.0, 1.5),  # ln(reducible by tokens / reducible by size), at the centre
+    "data_power": (float(np.log(0.3)), 0.6),  # ln β
+    "size2": (0.0, 0.002),  # what the formula of loss against size misses
+    "embeddings": (-0.5, 0.5),  # in units of the loss's own fall with size: 0 blocks count, −1 the total does
+    "curvature": FLAT,
+    "curvature_size": (0.0, 0.08),
+    "curvature_tokens": (0.0, 0.08),
+    "skew": (0.15, 0.22),  # Morph: 1.4 to 2.6 times steeper when too shallow, 0.17 to 0.44
+    "depth": FLAT,
+    "growth": (0.25, 0.2),
+    "bend": (0.0, 0.02),  # per squared e-fold of size
+    "depth_tokens": (0.0, 0.1),
+}
+# Runs say nothing about growth beyond their largest size, where it may end (a ceiling) or go on: normal with this mean
+# and sd, towards which it goes over so many e-folds of size. Published laws have 0 to 0.4.
+BEYOND = (0.2, 0.2)
+RELAX = 1.5
+PLACE = ("depth", "growth", "bend", "depth_tokens")
+SOFT = 0.25  # w: how sharply the sides of the bowl differ
+LEAST_CURVATURE = 1e-3  # that the model is linearised at
+STEPS = 12
+STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
+NEAR_ENOUGH = 0.01  # of a standard deviation
+BEST_SETTINGS = 8  # of the grid, until the mode has been found
+LENGTHS = (2.0, 1.0)  # e-folds of size and depth over which a smooth misfit is correlated
+
+
+class Design(NamedTuple):
+    """Where cells lie: σ, τ (None: one length), ε less its mean (None: unknown or the same), ln depth."""
+
+    s: Floats
+    t: Floats | None
+    e: Floats | None
+    x: Floats
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that such data can say something about."""
+        absent = {"data", "data_power", "curvature_tokens", "depth_tokens"} if self.t is None else set()
+        absent |= {"embeddings"} if self.e is None else set()
+        return tuple(name for name in PRIORS if name not in absent)
+
+
+def size_curve(theta: Mapping[str, Floats], design: Design) -> Floats:
+    """ln loss at the best depth."""
+    floor = np.exp(theta["floor"])
+    fall = np.clip(np.exp(theta["size_power"]) * design.s, -STEEPEST, STEEPEST)
+    parts, whole = floor + np.exp(-fall), floor + 1
+    if design.t is not None:
+        fall = np.clip(np.exp(theta["data_power"]) * design.t, -STEEPEST, STEEPEST)
+        parts = parts + np.exp(theta["data"] - fall)
+        whole = whole + np.exp(theta["data"])
+    curve = theta["level"] + np.log(parts / whole) + theta["size2"] * design.s**2
+    if design.e is not None:
+        curve = curve + theta["embeddings"] * design.e
+    return np.asarray(curve)
+
+
+def best_log_depth(theta: Mapping[str, Floats], design: Design) -> Floats:
+    """l + pσ + qσ² + rτ."""
+    place = theta["depth"] + theta["growth"] * design.s + theta["bend"] * design.s**2
+    return np.asarray(place if design.t is None else place + theta["depth_tokens"] * design.t)
+
+
+def bowl(theta: Mapping[str, Floats], design: Design) -> Floats:
+    """ln loss above that at the best depth."""
+    z = design.x - best_log_depth(theta, design)
+    change = theta["curvature_size"] * design.s
+    if design.t is not None:
+        change = change + theta["curvature_tokens"] * design.t
+    side = 1 - theta["skew"] * z / np.sqrt(z**2 + SOFT**2)
+    return np.asarray(theta["curvature"] * np.exp(np.clip(change, -20, 20)) * z**2 * side)
+
+
+def by_name(names: tuple[str, ...], theta: Floats) -> dict[str, Floats]:
+    """Parameters (draws, k) as columns (draws, 1), to be broadcast against a design."""
+    return {name: theta[..., i : i + 1] for i, name in enumerate(names)}
+
+
+def log_loss(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
+    """The model: (draws, cells)."""
+    values = by_name(names, theta)
+    return np.asarray(size_curve(values, design) + bowl(values, design))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The mode that the model was linearised at, the mixture there, and draws with a bowl."""
+
+    names: tuple[str, ...]
+    mode: Floats
+    mixture: Mixture
+    draws: Floats  # (draws, k), of those with a curvature above 0
+    settings: Floats  # of each draw: which point of the grid
+    flat: float  # probability that the curvature is not above 0
+    prior_mean: Floats
+    prior_sd: Floats
+
+
+def infer(cells: Cells, design: Design, *, number: int = 2000, seed: int = 0) -> Posterior:
+    """The posterior of the model's parameters by linearising it at its mode."""
+    names = design.names
+    start, fall = _start(cells.y, design, names)
+    mean, sd = np.array([PRIORS[name] for name in names]).T
+    if "embeddings" in names:
+        i = names.index("embeddings")
+        mean[i], sd[i] = mean[i] * fall, sd[i] * fall
+    kernels = _kernels(design)
+    settings, prior = grid(len(cells.y), cells.within_dof > 0, len(kernels))
+    theta, among = start, np.arange(len(prior))
+    for step in range(STEPS):
+        X = jacobian(names, theta, design)
+        linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
+        mixture = posterior(linear, X, mean, sd, kernels, settings[among], prior[among])
+        new = _tamed(names, mixture.mean, design)
+        moved = np.max(np.abs(new - theta) / np.sqrt(np.diag(mixture.covariance)))
+        theta = new if step < 4 else (new + theta) / 2
+        if step == 0:
+            among = np.argsort(-mixture.weights)[:BEST_SETTINGS]
+        if moved < NEAR_ENOUGH:
+            break
+    X = jacobian(names, theta, design)
+    linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
+    mixture = posterior(linear, X, mean, sd, kernels, settings, prior)
+    return _with_draws(names, theta, mixture, mean, sd, number, seed)
+
+
+def _with_draws(
+    names: tuple[str, ...], mode: Floats, mixture: Mixture, mean: Floats, sd: Floats, number: int, seed: int
+) -> Posterior:
+    """Draws of the parameters, those of the place of the bowl made exact.
+
+    The loss is linear in the slopes −2c·(l − l̂), not in l itself (Fieller 1954): a flatter bowl is known less well.
+    Priors are of l, so draws are weighted by what they make of the change.
+    """
+    draws, which = mixture.draw(2 * number, seed)
+    c = names.index("curvature")
+    flat = float(np.mean(draws[:, c] <= 0))
+    random = np.random.default_rng(seed + 1)
+    keep = draws[:, c] > 0
+    if keep.sum() < number / 4:
+        return Posterior(names, mode, mixture, draws[:0], which[:0].astype(float), flat, mean, sd)
+    draws, which = draws[keep], which[keep]
+    steeper = max(mode[c], LEAST_CURVATURE) / draws[:, c]
+    log = np.zeros(len(draws))
+    for name in PLACE:
+        if name not in names:
+            continue
+        i = names.index(name)
+        linear = draws[:, i].copy()
+        draws[:, i] = mode[i] + (linear - mode[i]) * steeper
+        if np.isfinite(sd[i]):
+            log += ((linear - mean[i]) ** 2 - (draws[:, i] - mean[i]) ** 2) / (2 * sd[i] ** 2) + np.log(steeper)
+    weights = np.exp(log - log.max())
+    rows = random.choice(len(draws), size=number, p=weights / weights.sum())
+    return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd)
+
+
+def _start(y: Floats, design: Design, names: tuple[str, ...]) -> tuple[Floats, float]:
+    """Where to linearise first: a parabola in ln depth; and how fast ln loss falls with ln size."""
+    s, x = design.s, design.x
+    columns = [np.ones_like(s), s, s**2, x, x**2, s * x]
+    columns += [] if design.t is None else [design.t]
+    columns += [] if design.e is None else [design.e]
+    X = np.column_stack(columns)
+    scale = np.std(X, axis=0) + 1e-9
+    # A little shrinkage, in units of the columns: ladders are collinear.
+    theta = np.linalg.solve(X.T @ X + 1e-6 * len(s) * np.diag(scale**2), X.T @ y)
+    fall = float(np.clip(-np.polyfit(s, y, 1)[0], 0.02, 0.3)) if np.ptp(s) > 0 else 0.1
+    values = {name: mean for name, (mean, _) in PRIORS.items()}
+    values |= {"level": float(np.mean(y)), "curvature": 0.01, "depth": float(np.mean(x)), "embeddings": -fall / 2}
+    b1, b2, b3 = theta[3:6]
+    if b2 > LEAST_CURVATURE:
+        values |= {"curvature": b2, "depth": -b1 / (2 * b2), "growth": float(np.clip(-b3 / (2 * b2), -0.2, 0.8))}
+    return _tamed(names, np.array([values[name] for name in names]), design), fall
+
+
+def _tamed(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
+    """θ within what the model can be linearised at."""
+    theta = theta.copy()
+    low, high = design.x.min() - 2, design.x.max() + 2
+    limits = {"curvature": (LEAST_CURVATURE, 10.0), "depth": (low, high), "skew": (-0.9, 0.9)}
+    limits |= {"size_power": (-5.0, 1.5), "data_power": (-5.0, 1.5), "floor": (-6.0, 6.0), "data": (-6.0, 6.0)}
+    for name, (least, most) in limits.items():
+        if name in names:
+            i = names.index(name)
+            theta[i] = np.clip(theta[i], least, most)
+    return theta
+
+
+def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
+    """∂ ln loss / ∂θ by central differences: (cells, k)."""
+    step = 1e-5 * np.maximum(1.0, np.abs(theta))
+    ends = theta + np.diag(step), theta - np.diag(step)
+    up, down = (log_loss(names, end, design) for end in ends)
+    return np.asarray(((up - down) / (2 * step)[:, None]).T)
+
+
+def _kernels(design: Design) -> list[Floats]:
+    """Correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
+    far_s, far_x = (np.subtract.outer(column, column) for column in (design.s, design.x))
+    kernels = [np.exp(-((far_s / LENGTHS[0]) ** 2 + (far_x / LENGTHS[1]) ** 2) / 2)]
+    depths = np.unique(np.round(design.x, 6))
+    if 2 < len(depths) <= len(design.x) / 2:
+        kernels.append((np.abs(far_x) < 1e-6).astype(float))
+    return kernels

@@ -1,0 +1,276 @@
+"""The kinds of law: one formula, a transition law, a loss surface, and published advice that predicts no depth.
+
+Legend: N block parameters, P total parameters, L depth, d width, T training tokens.
+"""
+
+import math
+from functools import lru_cache
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import Field, PositiveFloat, model_validator
+
+from deepwide.answers import Z95, Interval
+from deepwide.laws.law import LARGEST_LOG, AdviceLaw, Covariance, DepthCurve, DepthLaw, check_covariance
+from deepwide.quantities import ArrayLike, Floats
+
+
+class AspectLaw(DepthLaw):
+    """d = ratio·L."""
+
+    kind: Literal["aspect"] = "aspect"
+    ratio: float = Field(gt=0, le=1e100)  # its square must be a float
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """L = (N / 12·ratio²)^⅓."""
+        L = np.cbrt(np.atleast_1d(np.asarray(block_params, dtype=float)) / (12 * self.ratio**2))
+        return DepthCurve.exact(L)
+
+
+class PowerLaw(DepthLaw):
+    """L = anchor_depth·(N / anchor_params)^exponent."""
+
+    kind: Literal["power"] = "power"
+    exponent: float = Field(gt=0, lt=1)
+    anchor_params: float = Field(gt=0)
+    anchor_depth: float = Field(gt=0)
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """The power of N through the anchor."""
+        N = np.atleast_1d(np.asarray(block_params, dtype=float))
+        return DepthCurve.exact(self.anchor_depth * (N / self.anchor_params) ** self.exponent)
+
+
+class _WithErrors(DepthLaw):
+    """A law of two fitted numbers with their covariance."""
+
+    covariance: Covariance | None = None
+
+    @model_validator(mode="after")
+    def _covariance_is_one(self) -> Self:
+        if self.covariance is not None:
+            check_covariance(self.covariance)
+        return self
+
+
+class TransitionLaw(_WithErrors):
+    """ln d = a + b·L with N = 12·L·d², as Levine et al. 2021 fitted it."""
+
+    kind: Literal["transition"] = "transition"
+    a: float = Field(gt=-20, lt=20)
+    b: float = Field(gt=0, lt=5)
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """Solve ln L + 2bL = ln(N/12) − 2a by Newton in u = ln L, with the error of a and b propagated."""
+        L = _solve(block_params, self.a, self.b)
+        if self.covariance is None:
+            return DepthCurve.exact(L)
+        (aa, ab), (_, bb) = self.covariance
+        # dL = −(2·da + 2L·db) / (1/L + 2b)
+        error = 2 * np.sqrt(aa + 2 * L * ab + L * L * bb) / (1 / L + 2 * self.b)
+        return DepthCurve(L, np.maximum(L - Z95 * error, 0.0), L + Z95 * error)
+
+    def width(self, depth: ArrayLike) -> Floats:
+        """The transition width of a depth, e^(a + b·L)."""
+        return np.exp(self.a + self.b * np.atleast_1d(np.asarray(depth, dtype=float)))
+
+
+class RidgeLaw(_WithErrors):
+    """A transition law's depth times a fitted factor, which may drift: L = L₀(N)·e^(shift + drift·ln(N/centre)).
+
+    `covariance` is of shift and drift. Without a base L₀ is 1: the depth is a power of the size. `growth_error` is the
+    standard deviation of how growth may change beyond the sizes that the law was fitted on.
+    """
+
+    kind: Literal["ridge"] = "ridge"
+    base_a: float | None = Field(gt=-20, lt=20)
+    base_b: float | None = Field(gt=0, lt=5)
+    shift: float = Field(gt=-20, lt=20)
+    drift: float = Field(default=0.0, gt=-1, lt=1)
+    centre_params: float = Field(gt=0)
+    growth_error: float = Field(default=0.0, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _base_is_whole(self) -> Self:
+        if (self.base_a is None) != (self.base_b is None):
+            raise ValueError("base_a and base_b belong to one law: give both or neither")
+        return self
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """The base law's depth, shifted; the interval is symmetric in ln depth."""
+        N = np.atleast_1d(np.asarray(block_params, dtype=float))
+        far = np.log(N / self.centre_params)
+        L = np.ones_like(N)
+        if self.base_a is not None and self.base_b is not None:
+            L = _solve(N, self.base_a, self.base_b)
+        L = L * np.exp(self.shift + self.drift * far)
+        if self.covariance is None:
+            return DepthCurve.exact(L)
+        (ss, sd), (_, dd) = self.covariance
+        beyond = 0.0 if self.fitted_block_params is None else np.log(N / np.clip(N, *self.fitted_block_params))
+        variance = np.maximum(ss + 2 * far * sd + far**2 * dd, 0.0) + (self.growth_error * beyond) ** 2
+        error = Z95 * np.sqrt(variance)
+        return DepthCurve(L, L * np.exp(-error), L * np.exp(error))
+
+
+class JointLaw(DepthLaw):
+    """L = e^(l + pσ + qσ²), σ = ln(N/centre), with draws of the posterior: what runs and priors leave open.
+
+    Beyond the sizes of the runs growth (the derivative of ln L by σ) goes from what it is at their end towards g, which
+    the runs say nothing about: e-fold by e-fold, over `relax` of them. A draw is l, p, q, g and the bowl's curvature c,
+    its change k and its skew a: ln loss above the best is c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L.
+    Intervals are the middle 95% of the draws.
+    """
+
+    kind: Literal["joint"] = "joint"
+    centre_params: float = Field(gt=0)
+    soft: float = Field(gt=0, le=10)
+    relax: float = Field(gt=0, le=100)
+    sizes: tuple[PositiveFloat, PositiveFloat]  # block parameters of the runs
+    draws: tuple[tuple[float, float, float, float, float, float, float], ...] = Field(min_length=100, max_length=10_000)
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """The median of the draws, and the limits of their middle 95%."""
+        place = self._place(np.atleast_1d(np.asarray(block_params, dtype=float)))
+        low, middle, high = np.quantile(np.clip(place, -50, 50), (0.025, 0.5, 0.975), axis=0)
+        return DepthCurve(np.exp(middle), np.exp(low), np.exp(high))
+
+    def cost(self, depth: float, instead_of: float, block_params: float) -> Interval:
+        """Extra loss, in percent, of one depth instead of another at equal size."""
+        extra = self.above(depth, block_params) - self.above(instead_of, block_params)
+        low, middle, high = np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), (0.025, 0.5, 0.975))
+        return Interval(*(100 * math.expm1(v) for v in (middle, low, high)))
+
+    def _place(self, N: Floats) -> Floats:
+        far = np.log(N / self.centre_params)
+        end = np.clip(far, *np.log(np.array(self.sizes) / self.centre_params))
+        at, p, q, g = _columns(self).T[:4, :, None]
+        beyond = far - end
+        tail = np.sign(beyond) * self.relax * -np.expm1(-np.abs(beyond) / self.relax)
+        return np.asarray(at + p * end + q * end**2 + g * beyond + (p + 2 * q * end - g) * tail)
+
+    def above(self, depth: float, N: float) -> Floats:
+        """ln loss above that of the best depth at this size, of each draw."""
+        c, k, a = _columns(self).T[4:]
+        z = math.log(depth) - self._place(np.array([N]))[:, 0]
+        side = 1 - a * z / np.sqrt(z**2 + self.soft**2)
+        return np.asarray(c * np.exp(np.clip(k * math.log(N / self.centre_params), -20, 20)) * z**2 * side)
+
+
+@lru_cache(maxsize=16)
+def _columns(law: JointLaw) -> Floats:
+    return np.array(law.draws)
+
+
+def _solve(block_params: ArrayLike, a: float, b: float) -> Floats:
+    target = np.log(np.atleast_1d(np.asarray(block_params, dtype=float)) / 12) - 2 * a
+    # u + 2b·e^u is convex and increasing, so Newton steps approach from the right after the first at the latest.
+    # Both terms are below the target only near the root: start where the larger of the two alone reaches it.
+    # (scipy.special.lambertw gives the same and would cost every plan the import of scipy.)
+    u = np.minimum(target, np.log(np.maximum(target, 1) / (2 * b)))
+    for _ in range(60):
+        step = (u + 2 * b * np.exp(u) - target) / (1 + 2 * b * np.exp(u))
+        u = u - step
+        if np.all(np.abs(step) < 1e-13 * np.maximum(1, np.abs(u))):
+            break
+    return np.asarray(np.exp(u))
+
+
+class SurfaceLaw(DepthLaw):
+    """A loss fitted in width, depth, total parameters and tokens; its optimum at equal total parameters.
+
+    Each term is [ln coefficient, exponent]; the loss is Σ e^c·x^−p + e^floor. Total parameters are counted in the
+    fit's own architecture: layer_matrices·L·d² + embedding_rows·d. `errors` are rows of block parameters and the 95%
+    limits of the depth there, as factors of it; outside them the nearest row holds.
+    """
+
+    kind: Literal["surface"] = "surface"
+    width_term: tuple[float, float]
+    depth_term: tuple[float, float]
+    params_term: tuple[float, float]
+    tokens_term: tuple[float, float]
+    floor: float
+    layer_matrices: float = Field(gt=0)
+    embedding_rows: float = Field(ge=0)
+    tokens_per_param: float = Field(gt=0)
+    errors: tuple[tuple[PositiveFloat, PositiveFloat, PositiveFloat], ...] = ()
+
+    def loss(self, depth: ArrayLike, width: ArrayLike, tokens: ArrayLike | None = None) -> Floats:
+        """Predicted loss, in nats per token of the fit's data."""
+        L, d = np.asarray(depth, dtype=float), np.asarray(width, dtype=float)
+        P = self.layer_matrices * L * d**2 + self.embedding_rows * d
+        T = self.tokens_per_param * P if tokens is None else np.asarray(tokens, dtype=float)
+        terms = ((self.width_term, d), (self.depth_term, L), (self.params_term, P), (self.tokens_term, T))
+        return np.asarray(sum(np.exp(c) * x**-p for (c, p), x in terms) + np.exp(self.floor))
+
+    def optimum(self, total_params: ArrayLike) -> tuple[Floats, Floats]:
+        """Depth and width of least loss at equal total parameters (and so equal tokens)."""
+        P = np.atleast_1d(np.asarray(total_params, dtype=float))[:, None]
+        low, high = np.full_like(P, -3.0), np.full_like(P, 8.0)
+        for _ in range(6):  # shrink a grid in ln L around its best point; the loss has one minimum
+            grid = low + (high - low) * np.linspace(0, 1, 33)
+            best = np.argmin(self._loss_at(np.exp(grid), P), axis=1)[:, None]
+            step = (high - low) / 32
+            centre = np.take_along_axis(grid, best, axis=1)
+            low, high = centre - step, centre + step
+        L = np.exp((low + high) / 2)
+        return L[:, 0], self._width(L, P)[:, 0]
+
+    def depth(self, block_params: ArrayLike) -> DepthCurve:
+        """The optimum whose blocks, without its embeddings, have this size."""
+        N = np.atleast_1d(np.asarray(block_params, dtype=float))
+        log_N, log_L = _surface_table(self)
+        L = np.exp(np.interp(np.log(N), log_N, log_L))
+        if not self.errors:
+            return DepthCurve.exact(L)
+        at, low, high = np.log(sorted(self.errors)).T
+        return DepthCurve(L, L * np.exp(np.interp(np.log(N), at, low)), L * np.exp(np.interp(np.log(N), at, high)))
+
+    def _width(self, L: Floats, P: Floats) -> Floats:
+        m, e = self.layer_matrices * L, self.embedding_rows
+        return np.asarray((np.sqrt(e * e + 4 * m * P) - e) / (2 * m))
+
+    def _loss_at(self, L: Floats, P: Floats) -> Floats:
+        return self.loss(L, self._width(L, P), self.tokens_per_param * P)
+
+
+@lru_cache(maxsize=64)  # not in the law: arrays there would make two equal laws incomparable
+def _surface_table(law: SurfaceLaw) -> tuple[Floats, Floats]:
+    L, d = law.optimum(np.logspace(4, 18, 281))
+    return np.log(law.layer_matrices * L * d**2), np.log(L)
+
+
+class IndifferentLaw(AdviceLaw):
+    """Depth does not matter within a span of aspect ratios."""
+
+    kind: Literal["indifferent"] = "indifferent"
+    aspect_span: float = Field(gt=1)
+
+    def advice(self, block_params: float, vocab: int) -> str:
+        """Any depth."""
+        del block_params, vocab
+        return self.about
+
+
+class CeilingLaw(AdviceLaw):
+    """Depth pays up to a ceiling."""
+
+    kind: Literal["ceiling"] = "ceiling"
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+
+    def advice(self, block_params: float, vocab: int) -> str:
+        """At most so many layers."""
+        del block_params, vocab
+        return f"at most {self.low:g}–{self.high:g} layers"
+
+
+class VocabularyLaw(AdviceLaw):
+    """Width pays up to the vocabulary, so a size has a least depth."""
+
+    kind: Literal["vocabulary"] = "vocabulary"
+
+    def advice(self, block_params: float, vocab: int) -> str:
+        """At least so many layers, given the vocabulary."""
+        least = block_params / (12 * vocab**2)
+        return self.about + (": no limit here" if least < 1 else f", so at least {least:.1f} layers")

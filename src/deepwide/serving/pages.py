@@ -1,0 +1,93 @@
+"""The pages themselves: plain HTML, one style, programs without a build step, each with a policy that names its own.
+
+Everything that a page shows from a file is fetched as JSON and set as text, never as HTML.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException, Response
+
+from deepwide.laws import Law
+from deepwide.serving.guard import CLOSED
+from deepwide.web import colour_sheet, page_file, plan_page
+
+PAGES = {"/": "Plan", "/separation": "Separation", "/sweeps": "Sweeps", "/studies": "Studies"}
+TITLES = {
+    "separation": "Separation rank",
+    "sweeps": "Sweeps",
+    "sweep": "Sweep",
+    "studies": "Studies",
+    "study": "Study",
+}
+SECTION = {"sweep": "/sweeps", "study": "/studies"}
+KINDS = {".css": "text/css", ".js": "text/javascript"}
+POLICY = f"{CLOSED}; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'"
+SHARED = ("numbers.js", "json.js")  # the planner's programs that other pages use too
+
+
+def page_routes(laws: Sequence[str | Path | Law] = ()) -> APIRouter:
+    """The routes of all pages and of what they load; every text is put together once."""
+    router = APIRouter(include_in_schema=False)
+    assets = {path.name: path.read_bytes() for path in _site().iterdir() if path.suffix in KINDS}
+    assets |= {name: page_file(name).encode() for name in SHARED}
+    assets["page.css"] = (colour_sheet() + page_file("page.css")).encode()
+    planner = plan_page(
+        laws, nav=_nav("/"), beside=_text("plan.html"), about="answered on this machine", program="/static/plan.js"
+    )
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', planner)
+    assert policy is not None
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    def get_plan_page() -> Response:
+        return _html(planner, f"{policy[1]}; frame-ancestors 'none'")
+
+    for name in TITLES:
+        path = f"{SECTION[name]}/{{key}}" if name in SECTION else f"/{name}"
+        router.add_api_route(path, _sender(_page(name)), methods=["GET", "HEAD"])
+
+    @router.api_route("/static/{name}", methods=["GET", "HEAD"])
+    def get_asset(name: str) -> Response:
+        if name not in assets:
+            raise HTTPException(404, "There is no such file.")
+        return Response(assets[name], media_type=KINDS[Path(name).suffix], headers={"cache-control": "no-cache"})
+
+    return router
+
+
+def _sender(text: str) -> Callable[[], Response]:
+    def send() -> Response:
+        return _html(text, POLICY)
+
+    return send
+
+
+def _html(text: str, policy: str) -> Response:
+    return Response(text, media_type="text/html", headers={"content-security-policy": policy})
+
+
+def _page(name: str) -> str:
+    parts = {
+        "title": TITLES[name],
+        "nav": _nav(SECTION.get(name, f"/{name}")),
+        "main": _text(f"{name}.html"),
+        "program": f"/static/{name}.js",
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _text("frame.html"))
+
+
+def _nav(here: str) -> str:
+    links = "".join(
+        f'<a href="{path}"{" aria-current=page" if path == here else ""}>{title}</a>' for path, title in PAGES.items()
+    )
+    return f'<nav aria-label="Pages">{links}</nav>'
+
+
+def _site() -> Path:
+    return Path(str(files("deepwide.serving") / "site"))
+
+
+def _text(name: str) -> str:
+    return (_site() / name).read_text(encoding="utf-8")

@@ -1,0 +1,138 @@
+// A shape judged by a law: deepwide.planning's audit, and its words as `deepwide audit` prints them.
+import { fixed, grouped, plural, Refusal, signed } from "./numbers.js";
+import { interval } from "./laws.js";
+import { roundShape, styleOfModel } from "./planner.js";
+import { countParams, exact } from "./shape.js";
+import { describe, describeBriefly, lawNotes, opinionCells, opinionLines, percent, span } from "./words.js";
+
+function ratioOf(depth, law) {
+  const value = depth / law.value;
+  if (law.low === null) return { value, low: null, high: null };
+  return { value, low: depth / law.high, high: law.low > 0 ? depth / law.low : Infinity };
+}
+
+function judge(ratio, within) {
+  const [low, high] = ratio.low === null ? [ratio.value - within, ratio.value + within] : [ratio.low, ratio.high];
+  return low > 1 ? "too deep" : high < 1 ? "too shallow" : "within";
+}
+
+function costOf(loss, small) {
+  if (loss === null) return "no data";
+  if (loss.low > 0) return "measurable";
+  if (loss.high < 0) return "negative";
+  return Math.max(-loss.low, loss.high) > small ? "not determined" : "not measurable";
+}
+
+// The planner's shape of this size at the law's depth; null where it plans none
+function insteadOf(shape, block, lawDepth, constants) {
+  if (shape.experts || shape.latent || shape.ff_width === 0) return null;
+  const style = styleOfModel(shape, constants);
+  const L = Math.max(1, lawDepth);
+  const amount = Number(block);
+  try {
+    const { depth, width, head_dim: headDim, ff_width: ff } = roundShape(style, amount, L, style.widthFor(L, amount, style.blocks), style.blocks);
+    return style.shape(depth, width, headDim, ff);
+  } catch (error) {
+    if (error instanceof Refusal) return null;
+    throw error;
+  }
+}
+
+// What deepwide.audit returns, by the same names; `reading` is what readConfig gave
+export function auditShape(name, reading, law, laws, constants) {
+  const { shape } = reading;
+  const params = countParams(exact(shape));
+  const N = Number(params.block);
+  const law_depth = interval(laws.depths(law, N));
+  const depth_over_law = ratioOf(shape.depth, law_depth);
+  const activeSize = params.block - params.inactive;
+  const active = shape.experts ? ratioOf(shape.depth, interval(laws.depths(law, Number(activeSize)))) : null;
+  const narrowest = Math.min(shape.vocab, shape.embedding_width || shape.width);
+  const loss = laws.cost(shape.depth, law_depth.value, N, law);
+  const outcome = judge(depth_over_law, constants.audit.within);
+  const notes = [...reading.notes];
+  if (active) {
+    notes.push({ code: "experts", text: `laws were fitted on dense models: the ratio is by all ${grouped(params.block)} block parameters; ` +
+      `by the ${grouped(activeSize)} active ones it would be ${fixed(active.value, 2)}` });
+  }
+  notes.push(...lawNotes(law, laws, N));
+  if (law.name !== constants.costs.transition && !law.own_bowl) {
+    notes.push({ code: "cost-centre", text: "loss differences are centred on the levine law's depth, whichever law judges" });
+  }
+  const beyond = laws.outsideTheData(shape.depth, N, law);
+  if (beyond) notes.push({ code: "cost-extrapolated", text: `the loss difference is extrapolated: ${beyond}` });
+  if (shape.width > narrowest) {
+    notes.push({ code: "wasted-width", text: `width ${grouped(shape.width)} is beyond min(vocabulary, embedding width) = ${grouped(narrowest)}: ` +
+      "the rest is wasted, according to Wies et al. 2021" });
+  }
+  const threshold = Math.log(shape.width) / Math.log(3);
+  return {
+    name, shape, params, law, law_depth, depth_over_law, outcome, active, loss, notes, threshold,
+    exact: reading.family !== null,
+    activeOutcome: active ? judge(active, constants.audit.within) : null,
+    cost: costOf(loss, constants.audit.small),
+    instead: insteadOf(shape, params.block, law_depth.value, constants),
+    past_threshold: shape.depth > threshold,
+    vocabulary_wastes_width: shape.width > narrowest,
+    rule: depth_over_law.low === null ? constants.audit.rule_without_errors : constants.audit.rule,
+    opinions: laws.rivals(law).map((other) => laws.opinion(other, N, shape.vocab)),
+  };
+}
+
+const COMPARED = { "too deep": "deeper than", "too shallow": "shallower than", within: "within the error of what" };
+
+function sentence(audit, costWords) {
+  const ratio = `${audit.name} is ${COMPARED[audit.outcome]} the ${audit.law.name} law recommends: ${plural(audit.shape.depth, "layer")}, ` +
+    `${fixed(audit.depth_over_law.value, 2)} times its ${fixed(audit.law_depth.value, 1)}`;
+  const { loss, cost } = audit;
+  if (loss === null) return `${ratio}; no loss data reach this far.`;
+  const estimate = `${signed(loss.value, 2)}% of loss against the law's depth (${signed(loss.low, 2)} to ${signed(loss.high, 2)})`;
+  if (cost === "measurable") return `${ratio}; expect ${estimate}.`;
+  if (cost === "negative") return `${ratio}, but the loss data disagree: ${estimate}.`;
+  return `${ratio}; ${costWords[cost]}: ${estimate}.`;
+}
+
+export function auditWords(audit, constants) {
+  const about = audit.exact ? "" : "≈ ";
+  const { params, instead, shape } = audit;
+  const costWords = constants.audit.words;
+  const verdict = audit.active ? `${audit.outcome} by total, ${audit.activeOutcome} by active parameters` : audit.outcome;
+  const active = params.inactive ? `, ${about}${grouped(params.active)} active` : "";
+  const here = audit.past_threshold ? "past it, depth and width trade evenly" : "below it, depth is worth more than any width";
+  return {
+    name: audit.name,
+    shape: describe(shape),
+    exact: audit.exact,
+    outcome: audit.outcome,
+    verdict: `${verdict}, ${costWords[audit.cost]}`,
+    sentence: sentence(audit, costWords),
+    warnings: audit.notes.filter((note) => note.code === "law-extrapolated").map((note) => note.text),
+    notes: audit.notes.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
+    facts: [
+      ["parameters", `${about}${grouped(params.total)} total, ${about}${grouped(params.block)} in blocks${active}`],
+      ["law's depth", span(audit.law_depth)],
+      ["depth / law", span(audit.depth_over_law, 2)],
+      ...(audit.active ? [["by active parameters", span(audit.active, 2)]] : []),
+      ["loss against the law's depth", percent(audit.loss)],
+      ["the same size at the law's depth", instead ? describeBriefly(instead) : "not planned for this kind"],
+      ["theory's threshold", `log_3 width = ${fixed(audit.threshold, 1)} layers: ${here} (Levine et al. 2020)`],
+      ["vocabulary cap", `${grouped(shape.vocab)}: ${audit.vocabulary_wastes_width ? "width is beyond it" : "no limit here"}`],
+      ["rule", audit.rule],
+    ],
+    opinions: audit.opinions.map(opinionCells),
+  };
+}
+
+// The lines that `deepwide audit` prints for one model, blank ones and rules left out, spaces single
+export function auditLines(words) {
+  const notes = words.notes.map((text) => `Note: ${text}.`);
+  return [
+    `${words.name} ${words.shape}`,
+    `${words.verdict} ${words.sentence}`,
+    ...words.warnings.map((text) => `Warning: ${text}.`),
+    ...(words.exact ? [] : notes),
+    ...words.facts.map(([label, text]) => `${label} ${text}`),
+    ...opinionLines(words.opinions),
+    ...(words.exact ? notes : []),
+  ];
+}

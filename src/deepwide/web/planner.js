@@ -1,0 +1,542 @@
+// From a budget to a shape: deepwide.planning's style, budget, optimum, rounding and planner, one budget at a time.
+// The search counts in floats, with numpy's operations in numpy's order; what is reported is counted in BigInt.
+import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
+import { interval } from "./laws.js";
+import { cacheElements, causalTrainingFlops, countParams, exact, realCounter, trainingMemory } from "./shape.js";
+
+// Everything about a shape but its size
+export class Style {
+  constructor(fields, template, prices) {
+    Object.assign(this, fields, { template, prices });
+    this.heads_share = lcm(this.tensor_parallel, this.kv_heads ?? 1);
+    this.ff_is_free = template.ff === "gated" && this.ff_ratio === null;
+    this.narrow_unit = lcm(8, this.tensor_parallel);
+    this.wide_unit = lcm(64, this.tensor_parallel);
+    const own = this.like ? template.ff_width / template.width : 0;
+    this.ratio = this.ff_ratio || own || prices.ratios[template.ff];
+    this.quadruple = this.ratio === 4 && template.ff === "plain" && this.ff_ratio === null;
+    const counter = realCounter(template);
+    const kv = this.kv_heads;
+    this.counter = counter;
+    this.blocks = (L, d, headDim, f) => counter.block(L, d, d / headDim, kv ?? d / headDim, headDim, f);
+  }
+
+  shape(depth, width, headDim, ffWidth) {
+    const heads = Math.floor(width / headDim);
+    return { ...this.template, depth, width, heads, kv_heads: this.kv_heads ?? heads, head_dim: headDim, ff_width: ffWidth };
+  }
+
+  ffUnit(width) {
+    return width >= 1024 ? this.wide_unit : this.narrow_unit;
+  }
+
+  usualFf(width) {
+    if (this.quadruple) return 4 * width;
+    const unit = this.ffUnit(width);
+    return Math.max(1, rint((this.ratio * width) / unit)) * unit;
+  }
+
+  realFf(width) {
+    return this.quadruple ? 4 * width : this.ratio * width;
+  }
+
+  // The real-valued width at which the measure reaches the amount
+  widthFor(depth, amount, measure, stretch = 1) {
+    let low = 0;
+    let high = 25;
+    for (let i = 0; i < 42; i++) {
+      const middle = (low + high) / 2;
+      const width = Math.exp(middle);
+      if (measure(depth, width, 64, stretch * this.realFf(width)) > amount) high = middle;
+      else low = middle;
+    }
+    return Math.exp((low + high) / 2);
+  }
+
+  // The real-valued depth at which the measure, affine in depth, reaches the amount
+  depthFor(width, ffWidth, amount, measure, headDim) {
+    const one = measure(1, width, headDim, ffWidth);
+    const two = measure(2, width, headDim, ffWidth);
+    return (amount - one) / (two - one) + 1;
+  }
+
+  widthOfBlocks(depth, blocks) {
+    let width = Math.sqrt(blocks / (12 * depth));
+    for (let i = 0; i < 3; i++) {
+      width *= Math.sqrt(blocks / this.blocks(depth, width, 64, this.realFf(width)));
+    }
+    return width;
+  }
+}
+
+const POSITIVE = ["vocab", "context", "head_dim", "kv_heads", "width_multiple", "tensor_parallel", "pipeline_stages"];
+
+// A style from settings (null: not given), checked as Style.of checks them
+export function styleOf(settings, constants) {
+  const given = { ...settings };
+  for (const [name, noun] of [["vocab", "a vocabulary"], ["context", "a context length"]]) given[name] = Number(parseCount(String(given[name]), noun));
+  for (const name of POSITIVE) {
+    if (given[name] === null) continue;
+    if (given[name] < 1) throw new Refusal(`${name}: input should be greater than or equal to 1, not '${given[name]}'.`);
+    if (given[name] > constants.largest) throw new Refusal(`${name}: input should be less than or equal to ${constants.largest}, not '${given[name]}'.`);
+  }
+  const ratio = given.ff_ratio;
+  if (ratio !== null && !(ratio > 0)) throw new Refusal(`ff_ratio: input should be greater than 0, not '${ratio}'.`);
+  if (ratio !== null && ratio > 64) throw new Refusal(`ff_ratio: input should be less than or equal to 64, not '${ratio}'.`);
+  const name = given.family ?? (given.feed_forward === "plain" ? "gpt2" : "llama");
+  const family = constants.families[name];
+  if (!family) throw new Refusal(`this page has no family '${String(name).slice(0, 60)}': choose one from its list.`);
+  if (family.has_experts) throw new Refusal(`planning covers dense families, and ${name} has experts.`);
+  if (given.kv_heads !== null && !family.free_kv) throw new Refusal(`${name} has one key/value head per head; leave kv_heads out.`);
+  if (ratio !== null && family.fused.includes("ff_width")) throw new Refusal(`${name} has a feed-forward of 4 × width; leave ff_ratio out.`);
+  if (given.head_dim !== null && given.head_dim % 2 && family.template.positions === "rotary") {
+    throw new Refusal(`rotary positions need heads of even width, not ${given.head_dim}.`);
+  }
+  if (given.feed_forward !== null && given.feed_forward !== family.template.ff) {
+    throw new Refusal(`the family ${name} has a ${family.template.ff} feed-forward, not a ${given.feed_forward} one: leave one of them out.`);
+  }
+  const template = { ...family.template, vocab: given.vocab, context: given.context, tied: given.tied ?? family.tied };
+  const fields = Object.fromEntries([...POSITIVE, "ff_ratio"].map((field) => [field, given[field]]));
+  return new Style({ ...fields, family: name, like: false }, template, constants.planner);
+}
+
+// The style of an existing dense model: its own head width, key/value heads and feed-forward
+export function styleOfModel(shape, constants) {
+  const template = { ...shape, window: null, sliding_layers: [] };
+  const kv = shape.kv_heads === shape.heads ? null : shape.kv_heads;
+  const fields = { vocab: shape.vocab, context: shape.context, head_dim: shape.head_dim, kv_heads: kv, ff_ratio: null,
+    width_multiple: null, tensor_parallel: 1, pipeline_stages: 1, family: "llama", like: true };
+  return new Style(fields, template, constants.planner);
+}
+
+function atLeastOne(name, count) {
+  if (count !== null && count < 1) throw new Refusal(`${name} must be at least 1, not '${count}'.`);
+}
+
+// An amount, and what it limits
+export class Budget {
+  constructor(fields) {
+    Object.assign(this, { tokens: null, inference_precision: "bf16", batch: 1, compute: "" }, fields);
+  }
+
+  static of(settings, context, constants) {
+    const { kind, inference_precision: precision, batch, compute } = settings;
+    let tokens = settings.tokens === null ? null : parseCount(String(settings.tokens), "a number of tokens");
+    atLeastOne("batch", batch);
+    const rule = constants.compute_laws[compute];
+    const value = parseBudget(String(settings.budget), kind);
+    let tokensFrom = tokens ? "given" : "20 per parameter, Chinchilla's rule of thumb";
+    let chosenBy = "";
+    if (kind === "flops" && tokens === null) {
+      const N = rule.scale * (Number(value) / 6) ** (rule.beta / (rule.alpha + rule.beta));
+      const best = rint(Number(value) / (6 * N));
+      tokens = BigInt(Math.max(1, best));
+      tokensFrom = `compute-optimal by ${rule.citation}`;
+      chosenBy = compute;
+    }
+    const words = {
+      block: () => `${showCount(value)} block parameters`,
+      total: () => `${showCount(value)} total parameters`,
+      flops: () => `${general(Number(value), 3)} training FLOPs`,
+      memory: () => `${showBytes(value)} at inference (${precision}, ${batch} × ${grouped(context)} tokens of bf16 cache)`,
+    }[kind]();
+    return new Budget({ kind, amount: Number(value), words, tokens, tokensFrom, inference_precision: precision, batch, compute: chosenBy, constants });
+  }
+
+  // How much of the budget a shape takes, in floats: a function of depth, width, head width and feed-forward width
+  measureOf(style) {
+    const { counter, kv_heads: kv, context } = style;
+    if (this.kind === "block") return style.blocks;
+    if (this.kind === "total") return (L, d, headDim, f) => counter.total(L, d, d / headDim, kv ?? d / headDim, headDim, f);
+    if (this.kind === "flops") {
+      const tokens = Number(this.tokens ?? 0);
+      return (L, d, headDim, f) => counter.trainingFlops(L, d, d / headDim, kv ?? d / headDim, headDim, f) * tokens;
+    }
+    const bytes = this.constants.inference_bytes[this.inference_precision];
+    const sequences = 2 * this.batch * context;
+    return (L, d, headDim, f) => {
+      const cached = sequences * L * counter.cached(kv ?? d / headDim, headDim);
+      return bytes * counter.total(L, d, d / headDim, kv ?? d / headDim, headDim, f) + cached;
+    };
+  }
+
+  // The same of a whole shape, counted exactly before it becomes a float
+  measureExactly(s) {
+    if (this.kind === "block") return Number(countParams(s).block);
+    if (this.kind === "total") return Number(countParams(s).total);
+    if (this.kind === "flops") return causalTrainingFlops(s) * Number(this.tokens ?? 0);
+    const bytes = this.constants.inference_bytes[this.inference_precision];
+    const cached = 2n * BigInt(this.batch) * s.context * s.depth * cacheElements(s);
+    const { total } = countParams(s);
+    return Number.isInteger(bytes) ? Number(BigInt(bytes) * total + cached) : bytes * Number(total) + Number(cached);
+  }
+
+  checkRange(style) {
+    const { least_params: LEAST, most_params: MOST } = this.constants.planner;
+    let least = this.measureOf(style)(1, 1, 64, style.realFf(1));
+    let low;
+    let high;
+    if (this.compute) {
+      const rule = this.constants.compute_laws[this.compute];
+      const perToken = least / Number(this.tokens ?? 1);
+      const flopsFor = (params) => 6 * (params / rule.scale) ** ((rule.alpha + rule.beta) / rule.beta);
+      low = flopsFor(Math.max(LEAST, perToken / 6));
+      high = flopsFor(MOST);
+      least = perToken / 6 > LEAST ? low : 0;
+    } else {
+      const unit = { flops: 6 * Number(this.tokens ?? 1), memory: this.constants.inference_bytes[this.inference_precision] }[this.kind] ?? 1;
+      low = Math.max(LEAST * unit, Math.ceil(least));
+      high = MOST * unit;
+    }
+    if (this.amount >= low && this.amount <= high) return;
+    let because = "";
+    if (least >= low && this.amount < low) because = `; one layer of width 1 with vocabulary ${grouped(style.vocab)} takes ${this.show(least)}`;
+    else if (this.kind === "block" && this.amount > high) because = "; if this is a number of training FLOPs or of bytes, say so";
+    throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${because}.`);
+  }
+
+  show(amount) {
+    if (this.kind === "memory") return showBytes(amount);
+    const noun = this.kind === "flops" ? "FLOPs" : "parameters";
+    return `${amount >= 1e15 ? general(amount, 3) : showCount(amount)} ${noun}`;
+  }
+}
+
+function parseBudget(text, kind) {
+  if (kind === "memory") return parseBytes(text);
+  try {
+    return parseCount(text, "a budget");
+  } catch (error) {
+    let isMemory = /b$/i.test(text);
+    try {
+      parseBytes(text);
+    } catch {
+      isMemory = false;
+    }
+    if (isMemory) throw new Refusal(`${pythonRepr(text.slice(0, 40))} is a memory size: say that the budget is memory.`);
+    throw error;
+  }
+}
+
+// ---- the real-valued optimum
+
+function clippedDepths(laws, law, N, limits) {
+  return laws.depths(law, N).map((L) => (Number.isNaN(L) ? L : Math.min(Math.max(L, limits[0]), limits[1])));
+}
+
+function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
+  budget.checkRange(style);
+  const measure = budget.measureOf(style);
+  const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, 64, style.realFf(width)) });
+  if (fixedDepth !== null) {
+    atLeastOne("depth", fixedDepth);
+    if (fixedDepth > prices.deepest) throw new Refusal(`depth must be at most ${grouped(prices.deepest)}, not '${fixedDepth}'.`);
+    if (fixedDepth % style.pipeline_stages) throw new Refusal(`depth ${fixedDepth} is not a multiple of the ${style.pipeline_stages} pipeline stages.`);
+    return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
+  }
+  if (fixedWidth !== null) {
+    atLeastOne("width", fixedWidth);
+    const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, 64);
+    if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
+    return exactly(L, fixedWidth);
+  }
+  const N = budget.kind === "block" ? budget.amount : sizeOnTheLaw(style, laws, law, budget, prices);
+  const predicted = clippedDepths(laws, law, N, prices.law_depths);
+  const curve = predicted.map((L) => (Number.isNaN(L) ? L : Math.max(1, L)));
+  let width = style.widthOfBlocks(curve[0], N);
+  const stages = style.pipeline_stages;
+  if (stages > prices.far * curve[0]) {
+    throw new Refusal(`${grouped(stages)} pipeline stages need at least ${grouped(stages)} layers, more than ${prices.far} times the ` +
+      `${fixed(curve[0], 1)} of the ${law.name} law: use fewer stages.`);
+  }
+  if (predicted[0] < 1) width = style.widthFor(curve[0], budget.amount, measure);
+  return { depth: curve, width, N };
+}
+
+// The block parameters at which a shape of the law's depth takes the budget
+function sizeOnTheLaw(style, laws, law, budget, prices) {
+  const measure = budget.measureOf(style);
+  let low = Math.log(12);
+  let high = Math.log(prices.most_params * 16);
+  for (let i = 0; i < 42; i++) {
+    const middle = (low + high) / 2;
+    const N = Math.exp(middle);
+    const L = clippedDepths(laws, law, N, prices.law_depths)[0];
+    const width = style.widthOfBlocks(L, N);
+    if (measure(L, width, 64, style.realFf(width)) > budget.amount) high = middle;
+    else low = middle;
+  }
+  return Math.exp((low + high) / 2);
+}
+
+// ---- the integer shape nearest to it
+
+export function idealHeadDim(width, prices) {
+  return prices.ideal_head_dim.find(([least]) => width >= least)[1];
+}
+
+const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
+
+// One shape of a depth, a width and the feed-forward that meets the target best, and its price
+function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, ideal, step, prices) {
+  const usual = style.usualFf(W);
+  const measured = (F) => measure(D, W, headDim, F);
+  let F = usual;
+  let reached = measured(usual);
+  if (style.ff_is_free) {
+    const unit = style.ffUnit(W);
+    const more = (target - reached) / (measured(usual + unit) - reached);
+    const [narrow, wide] = prices.ff_stretch.map((factor) => rint((usual * factor) / unit));
+    F = Math.min(Math.max(usual / unit + (neverOver ? Math.floor(more) : rint(more)), Math.max(1, narrow)), wide);
+    F = Math.trunc(F) * unit;
+    reached = measured(F);
+  }
+  let score = Infinity;
+  const limit = target < 2 ** 53 ? target : target * (1 - 1e-15);
+  if (W % step === 0 && W <= prices.largest && !(neverOver && reached > limit)) {
+    const miss = Math.abs(Math.log(reached / target));
+    score = miss + prices.missing * Math.max(0, miss - prices.close);
+    score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
+    score += prices.narrower_heads * Math.abs(Math.log2(headDim / ideal));
+    score += prices.stretching * Math.abs(Math.log(F / usual));
+    const heads = Math.floor(W / headDim);
+    const odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25;
+    score += W >= 512 ? prices.odd_heads * odd : 0;
+  }
+  return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
+}
+
+const usualDepths = (style, depth) => Math.max(1, rint(depth / style.pipeline_stages)) * style.pipeline_stages;
+
+// Allowed widths around the wanted one: five neighbours, and those that give 2, 4 or 8 times a number of heads
+function allowedWidths(width, step, isFixed) {
+  if (isFixed) return [rint(width)];
+  const unit = rint(width / step);
+  const units = [-2, -1, 0, 1, 2].map((more) => unit + more);
+  for (const times of [2, 4, 8]) units.push(rint(width / (step * times)) * times);
+  return units.map((each) => Math.max(1, each) * step);
+}
+
+// The depths that bracket the target at a width, with the usual feed-forward and with it stretched
+function depthsAt(style, W, target, measure, headDim, prices) {
+  const stages = style.pipeline_stages;
+  const usual = style.usualFf(W);
+  return (style.ff_is_free ? [1, ...prices.ff_stretch] : [1]).flatMap((stretch) => {
+    const depth = style.depthFor(W, stretch * usual, target, measure, headDim);
+    const below = Math.max(1, Math.floor(depth / stages)) * stages;
+    return [below, below + stages];
+  });
+}
+
+export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false } = {}) {
+  const { prices } = style;
+  const usual = usualDepths(style, depth);
+  let centre = width;
+  if (!fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1) centre = style.widthFor(usual, amount, measure);
+  const ideal = idealHeadDim(centre, prices);
+  let best = null;
+  let search; // stays undefined where there was no need for one
+  for (const otherDepths of fixedDepth ? [false] : [false, true]) {
+    for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+      const suits = headDim <= ideal && headDim >= (ideal >= 64 ? ideal / 2 : 8);
+      if (!(suits || fixedWidth || style.head_dim !== null)) continue;
+      if (otherDepths && best !== null && !(best.score > prices.leaving_the_law)) continue;
+      const step = widthStep(style, headDim);
+      if (step > prices.largest) continue;
+      const scores = [];
+      for (const W of allowedWidths(centre, step, fixedWidth)) {
+        for (const D of otherDepths ? depthsAt(style, W, amount, measure, headDim, prices) : [usual]) {
+          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, ideal, step, prices));
+        }
+      }
+      const least = scores.reduce((one, other) => (other.score < one.score ? other : one));
+      if (least.score < (best?.score ?? Infinity)) best = least;
+    }
+  }
+  if (best === null || Math.abs(Math.log(best.reached / amount)) > prices.close) {
+    const wide = fixedWidth ? rint(width) : null;
+    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver });
+    if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;
+  }
+  if (best === null) throw new Refusal(whyNothingFits(style, fixedWidth, neverOver, rint(width)));
+  return { ...best, search };
+}
+
+// Whole stages from an eighth of the usual depth to eight times it; thinned where there are very many
+function allDepths(style, usual, prices) {
+  const stages = style.pipeline_stages;
+  const low = Math.max(1, Math.ceil(usual / prices.far / stages));
+  const high = Math.max(1, Math.floor((usual * prices.far) / stages));
+  if (high - low < prices.most_depths) return Array.from({ length: high - low + 1 }, (_, i) => (low + i) * stages);
+  const step = (Math.log10(high) - Math.log10(low)) / (prices.most_depths - 1); // np.geomspace
+  const points = Array.from({ length: prices.most_depths }, (_, i) => 10 ** (i * step + Math.log10(low)));
+  points[0] = low;
+  points[prices.most_depths - 1] = high;
+  return [...new Set(points.map(rint))].sort((a, b) => a - b).map((each) => each * stages);
+}
+
+export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false } = {}) {
+  const { prices } = style;
+  const depths = fixedDepth ? [usual] : allDepths(style, usual, prices);
+  const stretches = style.ff_is_free ? [prices.ff_stretch[0], 1, prices.ff_stretch[1]] : [1];
+  const widths = width === null ? depths.map((D) => stretches.map((stretch) => style.widthFor(D, target, measure, stretch))) : [];
+  let best = null;
+  let nearest = null;
+  let tried = 0;
+  for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+    const step = widthStep(style, headDim);
+    if (step > prices.largest) continue;
+    let leastScore = null;
+    let leastMiss = null;
+    depths.forEach((D, row) => {
+      const across = width === null ? widths[row].flatMap((w) => [0, 1].map((more) => Math.max(1, Math.floor(w / step) + more) * step)) : [width];
+      for (const W of across) {
+        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, idealHeadDim(W, prices), step, prices);
+        if (!Number.isFinite(one.score)) continue;
+        tried += 1;
+        one.miss = Math.abs(Math.log(one.reached / target));
+        if (leastScore === null || one.score < leastScore.score) leastScore = one;
+        if (leastMiss === null || one.miss < leastMiss.miss) leastMiss = one;
+      }
+    });
+    if (leastScore === null) continue;
+    if (best === null || leastScore.score < best.score) best = leastScore;
+    if (nearest === null || leastMiss.miss < nearest.miss) nearest = leastMiss;
+  }
+  return best === null ? null : { best, nearest, tried };
+}
+
+function whyNothingFits(style, fixedWidth, neverOver, width) {
+  const heads = `heads of ${style.head_dim ?? style.prices.head_dims.join(", ")}`;
+  if (fixedWidth) {
+    return `width ${width} cannot be split into ${heads}, in multiples of tensor_parallel ${style.tensor_parallel} ` +
+      `and kv_heads ${style.kv_heads ?? 1}, and of ${style.width_multiple ?? 1}: change one of them.`;
+  }
+  const reason = neverOver ? "no shape of this style stays below the budget" : "nothing fits";
+  return `${reason}: allow more, or loosen vocabulary, context, head_dim or the divisibility asked for.`;
+}
+
+function roundOptimum(style, budget, optimum, fixedSide, neverOver, prices) {
+  const measure = budget.measureOf(style);
+  const rounded = roundShape(style, budget.amount, optimum.depth[0], optimum.width, measure,
+    { fixedDepth: fixedSide === "depth", fixedWidth: fixedSide === "width", neverOver });
+  const reached = measure(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
+  if (Math.abs(Math.log(reached / budget.amount)) > Math.log(prices.too_far)) {
+    throw new Refusal(`the nearest shape that divides as asked, ${rounded.depth} × ${rounded.width}, misses the budget by more than a factor ` +
+      `${prices.too_far}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim.`);
+  }
+  return rounded;
+}
+
+// ---- the plan
+
+function decoding(settings) {
+  const text = String(settings.bandwidth);
+  let rate = NaN;
+  try {
+    rate = Number(parseBytes(text.trim().replace(/\/s$/, "")));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+  }
+  if (!(rate > 0 && rate < Infinity)) {
+    throw new Refusal(`bandwidth must be above 0 bytes per second, such as 3350GB, not ${pythonRepr(text.slice(0, 40))}.`);
+  }
+  const overhead = settings.layer_us;
+  if (!(overhead >= 0 && overhead <= 1e6)) throw new Refusal(`layer_us must be from 0 to 1e6 microseconds per layer, not '${overhead}'.`);
+  const perLayer = overhead / 1e6;
+  return (s) => Number(2n * countParams(exact(s)).total) / rate + s.depth * perLayer;
+}
+
+// What deepwide.plan returns, by the same names; `settings` has every option of the plan, null where it is not given
+export function makePlan(settings, constants, laws) {
+  const prices = constants.planner;
+  const style = styleOf(settings, constants);
+  const law = laws.named(settings.law);
+  if (!law.predicts) throw new Refusal(`the law '${law.name}' predicts no depth.`);
+  const budget = Budget.of(settings, style.context, constants);
+  if (settings.depth !== null && settings.width !== null) {
+    throw new Refusal("depth and width together are the size: fix one of them and the budget gives the other.");
+  }
+  const decodeSeconds = decoding(settings);
+  const fixedSide = settings.depth !== null ? "depth" : settings.width !== null ? "width" : null;
+  const neverOver = settings.at_most || budget.kind === "memory";
+  const optimum = findOptimum(style, laws, law, budget, settings.depth, settings.width, prices);
+  const rounded = roundOptimum(style, budget, optimum, fixedSide, neverOver, prices);
+  const shape = style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
+  const whole = exact(shape);
+  const reached = budget.measureExactly(whole);
+  const params = countParams(whole);
+  const law_params = fixedSide === null ? optimum.N : Number(params.block);
+  const law_depth = interval(fixedSide === null ? optimum.depth : laws.depths(law, law_params));
+  const training = trainingMemory(whole, constants.training_precision);
+  const bytes = constants.inference_bytes[settings.inference_precision];
+  const weights = Number.isInteger(bytes) ? BigInt(bytes) * params.total : halfOf(params.total);
+  const perPosition = cacheElements(whole);
+  const tokens = budget.tokens ?? 20n * params.total;
+  const perToken = causalTrainingFlops(whole);
+  const widthAt = (L) => (L === null ? null : style.widthOfBlocks(L, law_params));
+  const candidates = findCandidates(style, shape, params.block, law, laws, law_params, decodeSeconds, constants);
+  let search = null;
+  if (Math.abs(reached / budget.amount - 1) > prices.close) {
+    search = rounded.search !== undefined ? rounded.search : searchWidely(style, budget.amount, usualDepths(style, optimum.depth[0]), budget.measureOf(style),
+      { width: settings.width, fixedDepth: fixedSide === "depth", neverOver });
+  }
+  return {
+    budget, style, law, law_params, law_depth, shape, params, tokens, candidates, search, reached,
+    fixed: fixedSide,
+    family: style.family,
+    miss: rint(reached) / rint(budget.amount) - 1,
+    law_width: { value: widthAt(law_depth.value), low: widthAt(law_depth.high), high: widthAt(law_depth.low) },
+    measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params),
+    train_flops: perToken * Number(tokens),
+    training_bytes_per_sequence: training.perSequence,
+    training_state_bytes: training.state,
+    inference_bytes: weights + 2n * BigInt(settings.batch) * whole.depth * whole.context * perPosition,
+    cache_bytes_per_token: 2n * whole.depth * perPosition,
+    opinions: laws.rivals(law).map((other) => laws.opinion(other, law_params, shape.vocab)),
+    nearest: nearestModels(shape, params.block, constants.models).map((model) => ({
+      ...model, depth_over_law: model.depth / laws.depthAt(law, model.block),
+    })),
+  };
+}
+
+// round(0.5 · P)
+function halfOf(P) {
+  return P % 4n === 3n ? P / 2n + 1n : P / 2n;
+}
+
+// About the same block parameters at other depths; those that constraints push off the size are left out
+function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds, constants) {
+  const { same_size: SAME, depth_factors: FACTORS } = constants.planner;
+  const stages = style.pipeline_stages;
+  const N = Number(blocks);
+  const lawDepth = laws.depthAt(law, lawParams);
+  const depths = [...new Set(FACTORS.map((factor) => Math.max(1, rint((best.depth * factor) / stages)) * stages))].sort((a, b) => a - b);
+  const bestSeconds = decodeSeconds(best);
+  return depths.flatMap((depth) => {
+    const width = style.widthFor(depth, N, style.blocks);
+    const rounded = roundShape(style, N, depth, width, style.blocks, { fixedDepth: true });
+    const shape = rounded.depth === best.depth ? best : style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
+    const block = countParams(exact(shape)).block;
+    if (Math.abs(divide(block, blocks) - 1) > SAME) return [];
+    return [{
+      shape, block,
+      depth: shape.depth,
+      width: shape.width,
+      depth_over_law: shape.depth / lawDepth,
+      loss_percent: laws.cost(shape.depth, best.depth, N, law),
+      extrapolated: laws.outsideTheData(shape.depth, N, law) !== null,
+      step_time: laws.stepTime(shape.depth, best.depth),
+      decode_time: decodeSeconds(shape) / bestSeconds,
+    }];
+  });
+}
+
+// The public models nearest in block parameters, then in depth (dense ones only, sizes within a factor 3)
+function nearestModels(shape, blocks, models) {
+  const size = Number(blocks);
+  const near = models.filter((model) => model.dense && (model.published_total ?? Infinity) > size / 3 &&
+    1 / 3 < model.block / size && model.block / size < 3);
+  const distance = (model) => Math.abs(Math.log(model.block / size)) + 0.3 * Math.abs(Math.log(model.depth / shape.depth));
+  return near.map((model) => ({ model, far: distance(model) })).sort((a, b) => a.far - b.far).slice(0, 3).map(({ model }) => model);
+}

@@ -1,0 +1,175 @@
+// A plan and an audit in words, as the command line prints them: the planner's English from the planner's numbers.
+// Everything the page shows as text comes from here, so that one test compares all of it with `deepwide plan`.
+import { fixed, general, grouped, plural, showBytes, showCount, signed, signedPercent } from "./numbers.js";
+import { idealHeadDim } from "./planner.js";
+
+export const NO_DATA = "no data";
+
+export function percent(interval) {
+  if (interval === null || interval.low === null) return NO_DATA;
+  return `${signed(interval.value, 2)}% (${signed(interval.low, 2)} to ${signed(interval.high, 2)})`;
+}
+
+export function span(interval, digits = 1, of = "95%: ") {
+  const text = fixed(interval.value, digits);
+  return interval.low === null ? text : `${text} (${of}${fixed(interval.low, digits)} to ${fixed(interval.high, digits)})`;
+}
+
+const headsOf = (s) => `${plural(s.heads, "head")}${s.kv_heads === s.heads ? "" : ` (${s.kv_heads} key/value)`} of ${s.head_dim}`;
+
+export function describe(s) {
+  const parts = [];
+  if (s.experts) parts.push(`${s.experts.experts} ${s.ff} experts of ${grouped(s.experts.width)} (${s.experts.active} active)`);
+  if (!s.experts || s.experts.dense_layers.length) parts.push(`${s.ff} feed-forward of ${grouped(s.ff_width)}`);
+  return `${plural(s.depth, "layer")} × ${grouped(s.width)} wide, ${headsOf(s)}, ${parts.join(", ")}, ` +
+    `vocabulary ${grouped(s.vocab)}, context ${grouped(s.context)}`;
+}
+
+export const describeBriefly = (s) => `${s.depth} × ${grouped(s.width)}, ${headsOf(s)}, feed-forward of ${grouped(s.ff_width)}`;
+
+// What the fit of a law warned about, and whether the law is asked beyond its data
+export function lawNotes(law, laws, N) {
+  const notes = law.cautions.map((caution) => ({ code: "law-caution", text: `the ${law.name} law: ${caution}` }));
+  if (laws.isExtrapolated(law, N)) {
+    const [low, high] = law.fitted_block_params;
+    const factor = N > high ? N / high : low / N;
+    const shown = factor >= 10 ? grouped(fixed(factor, 0)) : general(factor, 2);
+    const text = `the ${law.name} law is extrapolated by a factor ${shown}: ${laws.fittedWords(law)} block parameters`;
+    notes.push({ code: "law-extrapolated", text });
+  }
+  return notes;
+}
+
+function planNotes(plan, laws, prices) {
+  const { style, budget, law, shape, law_depth: lawDepth } = plan;
+  const N = Number(plan.params.block);
+  const notes = [];
+  const note = (code, text) => notes.push({ code, text });
+  if (plan.search !== null) note("budget-missed", missed(plan, prices));
+  note("cost-source", costSource(law, laws, shape, N, prices.gemstones));
+  notes.push(...lawNotes(law, laws, N));
+  const outside = lawDepth.low !== null && !(lawDepth.low <= shape.depth && shape.depth <= (lawDepth.high || Infinity));
+  if (plan.fixed === null && outside && Number(fixed(lawDepth.value, 0)) !== shape.depth) {
+    note("depth-pushed", `the constraints push the depth to ${shape.depth}, outside the ${law.name} law's interval`);
+  }
+  const usual = idealHeadDim(shape.width, prices);
+  if (style.head_dim === null && shape.head_dim !== usual) {
+    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width, so that all divides`);
+  }
+  const devices = style.tensor_parallel;
+  if (style.kv_heads && style.kv_heads % devices) {
+    note("kv-heads-replicated", `${style.kv_heads} key/value heads do not divide over ${devices} devices: they will be replicated`);
+  }
+  if (devices > 1 && shape.vocab % devices) {
+    note("vocabulary-indivisible", `the vocabulary ${grouped(shape.vocab)} does not divide over ${devices} devices: pad it`);
+  }
+  if (budget.kind === "memory") {
+    note("memory-without-activations", "the memory holds weights and cache only: leave room for activations and the runtime");
+  }
+  if (shape.width > shape.vocab) {
+    note("wasted-width", `width ${grouped(shape.width)} is beyond the vocabulary ${grouped(shape.vocab)}: wasted, according to Wies et al. 2021`);
+  }
+  return notes;
+}
+
+function costSource(law, laws, shape, N, gemstones) {
+  const text = law.own_bowl ? `loss differences come from the runs that the ${law.name} law was fitted on` : gemstones;
+  const beyond = laws.outsideTheData(shape.depth, N, law);
+  return beyond === null ? text : `${text}; ${beyond}, so here they are extrapolated`;
+}
+
+function missed({ budget, search, reached, law_depth: lawDepth }, prices) {
+  const miss = reached / budget.amount - 1;
+  const nearestMiss = search.nearest.reached / budget.amount - 1;
+  const { depth, width } = search.nearest;
+  if (Math.abs(nearestMiss) > Math.max(prices.close, 0.9 * Math.abs(miss))) {
+    return `of ${grouped(search.tried)} shapes that divide as asked, none is nearer to the budget than ${signedPercent(nearestMiss, 1)}`;
+  }
+  return `the plan misses the budget by ${signedPercent(miss, 1)}; the nearest of ${grouped(search.tried)} shapes that divide as asked, ` +
+    `${depth} × ${width} (${signedPercent(nearestMiss, 1)}), has ${fixed(depth / lawDepth.value, 1)} times the law's depth`;
+}
+
+function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates, fixed: side }) {
+  let first = `At ${showCount(N)} block parameters the ${law.name} law puts the best depth at ${fixed(lawDepth.value, 1)} layers`;
+  if (side) first += `; with the ${side} you fixed, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
+  else first += `, and ${shape.depth} × ${shape.width} is the nearest shape that divides well.`;
+  const others = candidates.filter((c) => c.depth !== shape.depth && c.loss_percent !== null);
+  if (!others.length) return `${first} No loss data reach this far, so nothing measured says what another depth would cost.`;
+  const better = others.filter((c) => c.loss_percent.high < 0);
+  if (better.length) {
+    const best = better.reduce((one, other) => (other.loss_percent.value < one.loss_percent.value ? other : one));
+    const { value, low, high } = best.loss_percent;
+    return `${first} The loss data disagree: ${best.depth} layers are expected to have ${signed(value, 1)}% of its loss ` +
+      `(${signed(low, 1)} to ${signed(high, 1)}).`;
+  }
+  const worst = Math.max(...others.map((c) => Math.abs(c.loss_percent.value)));
+  const depths = candidates.map((c) => c.depth);
+  return `${first} According to the loss data it stays within ${fixed(worst, 1)}% from ${Math.min(...depths)} to ${Math.max(...depths)} layers, ` +
+    `while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
+}
+
+export const opinionCells = (o) => [
+  o.law,
+  o.depth === null ? "–" : fixed(o.depth, 1),
+  o.low === null ? "" : `${fixed(o.low, 1)}–${fixed(o.high, 1)}`,
+  o.words,
+  o.status,
+];
+
+export function planWords(plan, laws, constants) {
+  const { params, shape, law } = plan;
+  const all = planNotes(plan, laws, constants.planner);
+  const side = plan.fixed === null ? "" : ` (${plan.fixed} is fixed)`;
+  const depth = span(plan.law_depth, 1, "95% from its coefficients: ");
+  const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
+  if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: the Gemstones loss data`]);
+  facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
+  facts.push(["training", `${general(plan.train_flops, 3)} FLOPs for ${showCount(plan.tokens)} tokens (${plan.budget.tokensFrom}; causal attention counted)`]);
+  const training = `training ${showBytes(plan.training_state_bytes)} plus ${showBytes(plan.training_bytes_per_sequence)} per sequence`;
+  facts.push(["memory", `${training}; inference ${showBytes(plan.inference_bytes)}, cache ${showBytes(plan.cache_bytes_per_token)} per token`]);
+  return {
+    title: `Plan for ${plan.budget.words}`,
+    shape: describe(shape),
+    family: plan.family,
+    warnings: all.filter((note) => note.code === "law-extrapolated").map((note) => note.text),
+    facts,
+    candidates: plan.candidates.map((c) => {
+      const chosen = c.depth === shape.depth;
+      return {
+        chosen,
+        depth: c.depth,
+        cells: [String(c.depth), grouped(c.width), showCount(c.block), `${fixed(c.depth_over_law, 2)}×`, chosen ? "–" : percent(c.loss_percent),
+          `${fixed(c.step_time, 2)}×`, `${fixed(c.decode_time, 2)}×`, chosen ? "← this plan" : c.extrapolated ? "extrapolated" : ""],
+      };
+    }),
+    opinions: plan.opinions.map(opinionCells),
+    reason: planReason(plan),
+    nearest: plan.nearest.map((m) => `${m.name} ${m.depth} × ${grouped(m.width)} (${fixed(m.depth_over_law, 2)}×)`).join("; ") || "none of this size",
+    notes: all.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
+  };
+}
+
+const HEADERS = "depth width blocks of law loss (95%) step time decode time";
+
+// The lines that `deepwide plan` prints, blank ones and rules left out, spaces single
+export function planLines(words) {
+  return [
+    words.title,
+    `${words.shape} (${words.family})`,
+    ...words.warnings.map((text) => `Warning: ${text}.`),
+    ...words.facts.map(([label, text]) => `${label} ${text}`.trim()),
+    "The same budget at other depths",
+    HEADERS,
+    ...words.candidates.map(({ cells }) => cells.join(" ").trim()),
+    ...opinionLines(words.opinions),
+    `Why ${words.reason}`,
+    `Nearest public models (depth over the law's) ${words.nearest}`,
+    ...words.notes.map((text) => `Note: ${text}.`),
+  ];
+}
+
+export const opinionLines = (opinions) => [
+  "What every law says about this size",
+  "law depth 95% says status",
+  ...opinions.map((cells) => cells.filter((cell) => cell).join(" ")),
+];

@@ -1,0 +1,134 @@
+"""The joint fit as an object: its best depth, its law, what it predicts, when it declines, and back from JSON."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import deepwide
+from deepwide.errors import DeepwideError
+from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
+from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+SIZES = list(np.geomspace(1e4, 4e6, 6))
+
+
+@pytest.fixture(scope="module")
+def answer() -> JointFit:
+    return fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, seed=4), bootstrap=400)
+
+
+def _ladder(vocabulary: float) -> Runs:
+    """tokens = 20·total, with the truth a constant ratio."""
+    draw = np.random.default_rng(7)
+    L, N = (c.ravel() for c in np.meshgrid([4.0, 8, 16, 32], np.geomspace(1e7, 1e9, 6)))
+    total = N + vocabulary * np.sqrt(N / (12 * L))
+    z = np.log(L / (16 * np.cbrt(N / 1e8)))
+    loss = (1.7 + 0.9 * (N / 1e8) ** -0.3 + 0.6 * (total / 1e8) ** -0.3) * np.exp(0.02 * z**2)
+    return Runs.of(
+        depth=L, block_params=N, total_params=total, tokens=20 * total, loss=loss * np.exp(draw.normal(0, 0.003, 24))
+    )
+
+
+def test_the_first_line_has_the_interval_at_the_largest_size(answer: JointFit) -> None:
+    first = answer.headline()[0]
+    best = answer.best_depth(answer.params_range[1])[0]
+    assert f"{best.value:.3g} ({best.low:.3g} to {best.high:.3g}) layers" in first
+    assert answer.summary().splitlines()[0] == first
+
+
+def test_intervals_hold_the_truth_and_widen_outside_the_runs(answer: JointFit) -> None:
+    sizes = np.array([2e5, 4e6, 4e7, 4e8])
+    best = answer.best_depth(sizes)
+    truth = LAW.depth(sizes).value
+    assert all(b.low <= t <= b.high for b, t in zip(best, truth, strict=True) if b.low and b.high)
+    widths = [np.log(b.high / b.low) for b in best if b.low and b.high]
+    assert widths == sorted(widths)
+    assert widths[3] > 2 * widths[1]
+
+
+def test_the_law_carries_the_posterior_and_plan_reads_it(answer: JointFit, tmp_path: Path) -> None:
+    path = answer.save_law(tmp_path / "law.json")
+    law = load_law(path)
+    assert isinstance(law, JointLaw)
+    assert len(law.draws) == len(answer.resamples) == 400
+    planned = deepwide.plan("40M", law=path)
+    best = answer.best_depth(4e7)[0]
+    assert planned.law_depth.low == pytest.approx(best.low, rel=0.05)
+    assert planned.law_depth.high == pytest.approx(best.high, rel=0.05)
+    cost = depth_cost(best.value / 4, best.value, 4e7, law)
+    assert cost is not None
+    assert (cost.low or 0) < cost.value < (cost.high or 0)
+
+
+def test_a_fit_is_the_same_after_json(answer: JointFit, tmp_path: Path) -> None:
+    assert load_fit(answer.save(tmp_path / "fit.json")) == answer
+
+
+def test_predictions_of_arrays_are_those_of_each(answer: JointFit) -> None:
+    rows = answer.predict_rows([2, 4, 8], 1e6)
+    assert [row["depth"] for row in rows] == [2, 4, 8]
+    one = answer.predict(4, 1e6)
+    assert (one.value, one.low) == (rows[1]["loss"], rows[1]["low"])
+    for row in rows:
+        assert row["run_low"] < row["low"] < row["loss"] < row["high"] < row["run_high"]
+    truth = (0.9 + 8 * 1e6**-0.2) * np.exp(0.02 * np.log(4 / LAW.depth(1e6).value[0]) ** 2)
+    assert one.value == pytest.approx(truth, rel=0.01)
+    assert [note.code for note in answer.predict(4, 1e8).notes] == ["outside-size"]
+
+
+def test_without_a_bowl_it_declines_in_a_sentence(tmp_path: Path) -> None:
+    flat = fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, curvature=0.0, noise=0.01), bootstrap=200)
+    assert flat.law() is None
+    assert flat.headline()[0].startswith("No best depth: the probability that loss has a minimum")
+    assert flat.verdict().outcome == "undecided"
+    for ask in (
+        lambda: flat.best_depth(1e6),
+        lambda: flat.predict_rows(4, 1e6),
+        lambda: flat.save_law(tmp_path / "x.json"),
+    ):
+        with pytest.raises(DeepwideError, match="minimum"):
+            ask()
+
+
+def test_ladders_have_a_way_in() -> None:
+    answer = fit_joint(_ladder(50_000), bootstrap=400)
+    assert answer.tokens_line is not None
+    assert "ladder" in [warning.code for warning in answer.warnings]
+    best = answer.best_depth(1e8)[0]
+    assert (best.low or 99) < 16 < (best.high or 0) < 4 * (best.low or 0)
+    with pytest.raises(DeepwideError, match="total"):
+        answer.predict_rows(16, 1e8)
+    rows = answer.predict_rows(16, 1e8, total=1e8 + 50_000 * 722)
+    assert rows[0]["loss"] == pytest.approx(3.12, rel=0.02)
+
+
+def test_diverged_runs_push_the_best_depth_away() -> None:
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, seed=4, seeds=1)
+    lost = runs.depth == 8
+    rows = runs.rows()
+    for row, gone in zip(rows, lost, strict=True):
+        row["loss"] = np.nan if gone and row["block_params"] < 3e5 else row["loss"]
+    again = fit(rows, bootstrap=200)
+    assert again.diverged == 3
+    assert isinstance(again, JointFit)
+    assert again.best_depth(2e5)[0].value < 6
+
+
+def test_many_seeds_of_a_cell_do_not_count_as_shapes() -> None:
+    """Eight seeds say what the seeds' noise is, not that their shape weighs eight times."""
+    draw = np.random.default_rng(3)
+    base = simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, seeds=1, noise=0.0, seed_effect=0.0, seed=4)
+    missed = draw.normal(0, 0.006, len(base))
+    one = [row | {"loss": row["loss"] * np.exp(u)} for row, u in zip(base.rows(), missed, strict=True)]
+    many = [row | {"seed": k, "loss": row["loss"] * np.exp(draw.normal(0, 1e-3))}
+            for i, row in enumerate(one) for k in range(8 if i % 4 == 0 else 1)]  # fmt: skip
+    few_, many_ = (fit(rows, bootstrap=400).best_depth(2e5)[0] for rows in (one, many))  # type: ignore[attr-defined]
+    assert np.log(many_.high / many_.low) > 0.7 * np.log(few_.high / few_.low)
+
+
+@pytest.mark.parametrize(("depths", "words"), [((2, 4), "three depths"), ((1, 2, 4), "at least 8 shapes")])
+def test_too_few_shapes_are_refused(depths: tuple[int, ...], words: str) -> None:
+    with pytest.raises(DeepwideError, match=words):
+        fit_joint(simulate(LAW, depths=depths, sizes=SIZES[:2] if len(depths) == 3 else SIZES))

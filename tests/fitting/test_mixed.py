@@ -1,0 +1,114 @@
+"""The regression on cells: every number against a slow, dense or integrated form by scipy."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import multivariate_normal
+
+from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, posterior
+from deepwide.quantities import Floats
+
+DRAW = np.random.default_rng(5)
+
+
+def _cells(n: int, within: float = 0.0, within_dof: int = 0) -> tuple[Cells, Floats]:
+    x = np.linspace(-1, 1, n)
+    X = np.column_stack([np.ones(n), x, x**2])
+    y = X @ [1.0, 0.3, 0.2] + DRAW.normal(0, 0.1, n)
+    return Cells(np.arange(n), y, np.diag(1 / DRAW.integers(1, 4, n)), within, within_dof), X
+
+
+def _kernel(n: int) -> Floats:
+    x = np.linspace(-1, 1, n)
+    return np.asarray(np.exp(-(np.subtract.outer(x, x) ** 2)))
+
+
+FLAT = np.full(3, np.inf)
+
+
+def test_one_setting_without_priors_is_generalised_least_squares() -> None:
+    cells, X = _cells(12)
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(12)], np.array([[0.4, 0.5]]), np.ones(1))
+    V = 0.4 * cells.M + 0.6 * np.eye(12) + 0.25 * _kernel(12)
+    factor = cho_factor(V)
+    inverse = np.linalg.inv(X.T @ cho_solve(factor, X))
+    theta = inverse @ X.T @ cho_solve(factor, cells.y)
+    off = cells.y - X @ theta
+    sigma2 = off @ cho_solve(factor, off) / 9
+    assert fit.mean == pytest.approx(theta)
+    assert fit.dof == 9
+    assert fit.scales[0] == pytest.approx(sigma2 * inverse)
+    assert fit.covariance == pytest.approx(sigma2 * inverse * 9 / 7)
+
+
+def test_settings_are_weighted_by_the_integrated_likelihood() -> None:
+    cells, X = _cells(9, within=0.05, within_dof=6)
+    settings = np.array([[1.0, 0.0], [0.4, 0.0], [1.0, 2.0], [0.2, 1.0]])
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(9)], settings, np.full(4, 0.25))
+    logs = []
+    for w, r in settings:
+        V = w * cells.M + (1 - w) * np.eye(9) + r**2 * _kernel(9)
+
+        def likelihood(log_s2: float, V: Floats = V, w: float = w) -> float:
+            s2 = np.exp(log_s2)
+            log = multivariate_normal.logpdf(cells.y, np.zeros(9), s2 * V + 1e5 * X @ X.T, allow_singular=True)
+            return float(np.exp(log + 15 - 3 * np.log(w * s2) - 0.05 / (2 * w * s2)))
+
+        logs.append(np.log(quad(likelihood, -9, 3, limit=300, epsabs=0)[0]))
+    expected = np.exp(logs - np.logaddexp.reduce(logs))
+    assert fit.weights == pytest.approx(expected, rel=0.02)
+
+
+def test_a_prior_is_another_observation() -> None:
+    cells, X = _cells(15)
+    sd = np.array([np.inf, np.inf, 0.05])
+    fit = posterior(cells, X, np.array([0, 0, 0.4]), sd, [], np.array([[1.0]]), np.ones(1))
+    sigma = fit.sigma2[0] ** 0.5
+    rows = np.vstack([X / np.sqrt(np.diag(cells.M))[:, None], [0, 0, sigma / 0.05]])
+    seen = np.append(cells.y / np.sqrt(np.diag(cells.M)), 0.4 * sigma / 0.05)
+    theta = np.linalg.lstsq(rows, seen)[0]
+    assert fit.mean == pytest.approx(theta, rel=1e-3)
+    # Its variance is that of the noise that is left, the prior's miss included.
+    off = seen - rows @ theta
+    assert fit.sigma2[0] == pytest.approx(off @ off / 13, rel=1e-3)
+
+
+def test_draws_have_the_mixture_s_mean_and_covariance() -> None:
+    cells, X = _cells(20)
+    settings, prior = grid(20, False, 1)
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(20)], settings, prior)
+    draws, which = fit.draw(60_000, 1)
+    assert draws.mean(axis=0) == pytest.approx(fit.mean, abs=0.01)
+    assert np.cov(draws.T) == pytest.approx(fit.covariance, rel=0.1, abs=1e-3)
+    assert np.bincount(which, minlength=len(MISFIT)) / len(which) == pytest.approx(fit.weights, abs=0.01)
+
+
+def test_cells_are_a_regression_on_cells_and_seeds() -> None:
+    groups = np.array([0, 0, 1, 1, 1, 2, 3, 3])
+    seed = np.array([0, 1, 0, 1, 2, 0, 0, 2])
+    y = DRAW.normal(size=8)
+    cells = cell_means(y, groups, seed, np.zeros(8, dtype=bool))
+    seeds = np.array([[s == level for level in (1, 2)] for s in seed], dtype=float)
+    X = np.column_stack([np.eye(4)[groups], seeds - seeds.mean(axis=0)])
+    theta, squares = np.linalg.lstsq(X, y)[:2]
+    assert cells.y == pytest.approx(theta[:4])
+    assert np.allclose(cells.M, np.linalg.inv(X.T @ X)[:4, :4])
+    assert cells.within == pytest.approx(squares[0])
+    assert cells.within_dof == 2
+
+
+def test_a_diverged_run_is_no_noise() -> None:
+    cells = cell_means(np.array([1.0, 1.2, 3.0, 2.0]), np.array([0, 0, 0, 1]), np.zeros(4, dtype=int),
+                       np.array([False, False, True, False]))  # fmt: skip
+    assert cells.within_dof == 1
+    assert cells.y == pytest.approx([5.2 / 3, 2.0])
+    assert cells.within == pytest.approx(0.02)
+
+
+def test_the_grid_is_a_prior() -> None:
+    for repeated, kernels in ((False, 1), (True, 2)):
+        settings, prior = grid(30, repeated, kernels)
+        assert prior.sum() == pytest.approx(1)
+        assert settings.shape == (len(prior), 1 + kernels)
+    assert len(grid(500, True, 2)[0]) < len(grid(30, True, 2)[0])

@@ -1,0 +1,67 @@
+"""The joint model: its formula, its priors, and what it infers from losses that follow it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from deepwide.fitting.mixed import Cells
+from deepwide.fitting.model import PRIORS, SOFT, Design, infer, log_loss
+from deepwide.quantities import Floats
+
+S, X = (column.ravel() for column in np.meshgrid(np.linspace(-3, 3, 7), np.log([1.0, 2, 4, 8])))
+DESIGN = Design(S, None, None, X)
+TRUE = {"level": 0.4, "floor": 0.3, "size_power": math.log(0.25), "size2": 0.0, "curvature": 0.02,
+        "curvature_size": 0.0, "skew": 0.15, "depth": 1.1, "growth": 0.3, "bend": 0.0}  # fmt: skip
+
+
+def _theta(design: Design, **changes: float) -> Floats:
+    values = {name: mean for name, (mean, _) in PRIORS.items()} | TRUE | changes
+    return np.array([values[name] for name in design.names])
+
+
+def _cells(y: Floats) -> Cells:
+    return Cells(np.arange(len(y)), y, np.eye(len(y)), 0.0, 0)
+
+
+def test_the_formula_is_that_of_the_page() -> None:
+    design = Design(np.array([0.7]), np.array([-0.4]), np.array([0.2]), np.array([1.5]))
+    changes = {"data": -0.3, "curvature_tokens": 0.05, "depth_tokens": 0.02, "bend": 0.01, "curvature_size": -0.1}
+    changes |= {"embeddings": -0.05, "size2": 0.001}
+    theta = dict(zip(design.names, _theta(design, **changes).tolist(), strict=True))
+    alpha, beta = math.exp(theta["size_power"]), math.exp(theta["data_power"])
+    f, g = math.exp(theta["floor"]), math.exp(theta["data"])
+    z = 1.5 - (1.1 + 0.3 * 0.7 + 0.01 * 0.49 + 0.02 * -0.4)
+    curve = math.log((f + math.exp(-alpha * 0.7) + g * math.exp(beta * 0.4)) / (f + 1 + g))
+    bowl = 0.02 * math.exp(-0.1 * 0.7 - 0.05 * 0.4) * z**2 * (1 - 0.15 * z / math.hypot(z, SOFT))
+    expected = 0.4 + curve + 0.001 * 0.49 - 0.05 * 0.2 + bowl
+    assert log_loss(design.names, np.array([list(theta.values())]), design)[0, 0] == pytest.approx(expected)
+
+
+def test_losses_that_follow_it_give_it_back() -> None:
+    y = log_loss(DESIGN.names, _theta(DESIGN)[None], DESIGN)[0]
+    fit = infer(_cells(y + np.random.default_rng(1).normal(0, 1e-4, len(y))), DESIGN, number=400)
+    values = dict(zip(fit.names, fit.mode, strict=True))
+    for name in ("depth", "growth", "curvature", "skew"):
+        assert values[name] == pytest.approx(TRUE[name], rel=0.03), name
+    assert fit.flat == 0
+
+
+def test_without_a_bowl_there_is_doubt() -> None:
+    y = log_loss(DESIGN.names, _theta(DESIGN, curvature=0.0)[None], DESIGN)[0]
+    fit = infer(_cells(y + np.random.default_rng(2).normal(0, 0.004, len(y))), DESIGN, number=400)
+    assert fit.flat > 0.1
+
+
+def test_the_bend_s_prior_decides_what_the_runs_do_not() -> None:
+    y = log_loss(DESIGN.names, _theta(DESIGN)[None], DESIGN)[0]
+    noisy = infer(_cells(y + np.random.default_rng(3).normal(0, 0.02, len(y))), DESIGN, number=400)
+    i = noisy.names.index("bend")
+    assert noisy.mixture.covariance[i, i] ** 0.5 == pytest.approx(PRIORS["bend"][1], rel=0.15)
+    assert abs(noisy.mixture.mean[i]) < PRIORS["bend"][1]
+
+
+def test_one_length_has_no_terms_of_tokens() -> None:
+    assert "data" not in DESIGN.names
+    assert "embeddings" not in DESIGN.names
+    assert set(Design(S, S, S, X).names) == set(PRIORS)

@@ -1,0 +1,125 @@
+"""Certificates of diagonal weights: measured, stored, resumed, checked again, refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepwide.errors import DeepwideError
+from deepwide.separation import PRIME, TooLargeError, is_structured, structured_rank, verify_structured
+from deepwide.separation import structured_certificate as module
+from deepwide.separation.structured import class_rank
+from separation.builders import PUBLISHED, is_one_sentence, reseal
+
+STRUCTURED = PUBLISHED.parent / "structured"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    structured_rank(2, 3, out=tmp_path / "c.json")
+    return tmp_path / "c.json"
+
+
+def test_where_it_meets_the_upper_bound_the_rank_is_proved(path: Path) -> None:
+    answer = structured_rank(2, 3)
+    assert (answer.lower, answer.upper, answer.reached) == (49, 49, True)
+    assert [(entry.block, entry.rank, entry.classes) for entry in answer.blocks] == [(2, 21, 4), (3, 18, 4)]
+    assert answer.second is not None
+    assert answer.second.algorithm == "flint"
+    assert answer.rows()[0]["largest"] == (17, 9)
+    assert is_structured(path)
+    assert verify_structured(path).lower == 49
+
+
+def test_where_it_does_not_it_says_at_least() -> None:
+    answer = structured_rank(3, 2, confirm=False)
+    assert (answer.lower, answer.upper, answer.reached) == (231, 232, False)
+
+
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "c.json"
+    asked: list[int] = []
+    usual = class_rank
+
+    def stops(*arguments: Any) -> int:
+        asked.append(arguments[1].parity)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return usual(*arguments)
+
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(module, "class_rank", stops)
+    with pytest.raises(KeyboardInterrupt):
+        structured_rank(2, 3, out=out, confirm=False)
+    assert structured_rank(2, 3, out=out, confirm=False).lower == 49
+    assert len(asked) == 3 + 8 - 2  # two were finished
+    assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
+
+
+def test_finished_classes_of_another_case_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "c.json"
+    finished = module._Finished(out, 2, 4, 0)
+    finished._saved -= 10
+    finished.add("dgemm/1048573/2/0", 5)
+    with pytest.raises(DeepwideError, match="another case"):
+        structured_rank(2, 3, out=out)
+    torn = tmp_path / ".c.json.part"
+    torn.write_text(torn.read_text().replace("5", "6", 1))
+    with pytest.raises(DeepwideError, match="torn"):
+        structured_rank(2, 4, out=out)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lower": 50}, "does not hold"),
+        ({"upper": 50}, "does not hold"),
+        ({"seed": 1, "lower": 48}, "does not hold"),
+        ({"depth": 3}, "does not hold|Block|blocks"),
+        ({"depth": 9}, "too many|cannot"),
+        ({"width": 10**9}, "too many|monomials"),
+        ({"width": True}, "valid"),
+        ({"prime": PRIME, "second": None, "blocks": []}, "valid"),
+        ({"surprise": 1}, "valid"),
+        ({"seconds": float("nan")}, "valid"),
+    ],
+)
+def test_a_forged_certificate_is_refused_in_a_sentence(path: Path, change: dict[str, Any], words: str) -> None:
+    reseal(path, json.loads(path.read_text()) | change)
+    with pytest.raises(DeepwideError, match=words) as error:
+        verify_structured(path)
+    assert is_one_sentence(str(error.value))
+
+
+def test_a_changed_byte_and_a_forged_block_are_noticed(path: Path) -> None:
+    content = json.loads(path.read_text())
+    path.write_text(path.read_text().replace('"lower": 49', '"lower": 48'))
+    with pytest.raises(DeepwideError, match="was changed"):
+        verify_structured(path)
+    content["blocks"][0]["rank"] = 20
+    reseal(path, content)
+    with pytest.raises(DeepwideError, match="does not hold"):
+        verify_structured(path)
+    content["blocks"][0] |= {"rank": 21, "block": 77}
+    reseal(path, content)
+    with pytest.raises(DeepwideError, match="does not have"):
+        verify_structured(path)
+
+
+def test_memory_is_checked_before_anything_is_written_down() -> None:
+    with pytest.raises(TooLargeError, match="may be used"):
+        structured_rank(3, 3, memory=10_000)
+
+
+def test_primes_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "flint_rank", lambda _matrix, _prime: 1)
+    with pytest.raises(DeepwideError, match="unlucky"):
+        structured_rank(2, 2)
+
+
+@pytest.mark.parametrize("file", sorted(STRUCTURED.glob("*.json")), ids=lambda file: file.stem)
+def test_published_certificates_load(file: Path) -> None:
+    certificate = module.read_structured(file)
+    assert certificate.lower <= certificate.upper
+    assert file.stem == f"L{certificate.depth}-d{certificate.width}-seed{certificate.seed}"
