@@ -155,6 +155,7 @@ HOME = {
     "sweep": "sweep",
     "worker": "sweep",
     "fit": "fit",
+    "evidence": "evidence",
     "study": "study",
     "logic": "logic",
     "report": "report",

@@ -23,6 +23,7 @@ from deepwide.laws.kinds import (
     CeilingLaw,
     IndifferentLaw,
     JointLaw,
+    NarrowerLaw,
     PowerLaw,
     RidgeLaw,
     SurfaceLaw,
@@ -43,7 +44,8 @@ BEYOND_THE_FIT = 1e3  # a fitted law need only make sense this factor beyond the
 DEPTHS = (1e-3, 1e6)  # layers that a law may answer with
 
 KINDS: tuple[type[Law], ...] = (
-    TransitionLaw, RidgeLaw, JointLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
+    TransitionLaw, RidgeLaw, JointLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, NarrowerLaw,
+    CeilingLaw, VocabularyLaw,
 )  # fmt: skip
 
 

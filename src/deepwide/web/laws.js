@@ -61,6 +61,7 @@ const CURVES = {
 
 const ADVICE = {
   indifferent: (law) => law.about,
+  narrower: (law) => law.about,
   ceiling: (law) => `at most ${brief(law.low)}–${brief(law.high)} layers`,
   vocabulary(law, N, vocab) {
     const least = N / (12 * Number(vocab) ** 2);
