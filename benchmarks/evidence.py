@@ -23,7 +23,7 @@ SETS = ROOT / "src/deepwide/pooling/sets"
 POOLED = ROOT / "src/deepwide/laws/pooled.json"
 RESULTS = ROOT / "results/evidence"
 COMMAND = "python -m benchmarks.evidence --data ../shared/data"
-GEMSTONES = ("hot_477", "hot_100b+_477", "cool_end", "lr_ablation_hot_477")
+GEMSTONES = {"hot": "hot_100b+_477", "cooled": "cool_end", "low rate": "lr_ablation_hot_477"}
 LENGTHS = (20e9, 50e9, 99e9, 200e9, 350e9)  # at 110B the widest of the cooled shapes is missing
 SCALES = (0.5, 1.0, 2.0)  # of the priors, for the sensitivity
 
@@ -34,7 +34,7 @@ def measured(data: Path) -> list[EvidenceSet]:
     ours = ROOT / "results" / "fit"
     return [
         add_evidence(
-            [dfs / f"wandb_df_for_fitting_{name}.jsonl" for name in GEMSTONES],
+            {label: dfs / f"wandb_df_for_fitting_{name}.jsonl" for label, name in GEMSTONES.items()},
             name="gemstones",
             about="22 shapes of one recipe, 20B to 350B tokens, hot and cooled down, two learning-rate rules",
             citation="McLeish et al. 2025, Gemstones (arXiv 2502.06857, MIT)",
@@ -49,9 +49,11 @@ def measured(data: Path) -> list[EvidenceSet]:
             about="35 shapes at 20, 40 and 160 tokens per parameter, DCLM, one seed, one learning rate",
             citation="Bian et al. 2025, Scaling Inference-Efficient Language Models (arXiv 2501.18107, MIT)",
             command=COMMAND,
+            embedding_rows=2 * 50432,  # untied; with it the blocks are exact (feed-forwards are rounded up to 256)
         ),
         add_evidence(
-            [ours / f"depth-width-{name}.csv" for name in ("cpu", "between", "long")],
+            {"first": ours / "depth-width-cpu.csv", "second": ours / "depth-width-between.csv",
+             "long": ours / "depth-width-long.csv"},
             name="ours",
             about="our own sweeps on two CPU cores: bytes of Python sources, 1 to 16 layers",
             citation="results/fit of this repository",

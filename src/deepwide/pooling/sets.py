@@ -31,19 +31,10 @@ class Length(_Plain):
     name: str = Field(min_length=1, max_length=80)
     tokens_per_param: PositiveFloat  # the geometric mean
     shapes: PositiveInt
-    place: float  # ln(best depth / levine's depth)
-    place_error: float = Field(ge=0)
-    log_curvature: float | None  # None: no bowl at this length
+    place: float | None  # ln(best depth / levine's depth); None: no best depth is seen at this length
+    place_error: float | None
+    log_curvature: float | None
     log_curvature_error: float | None
-
-
-class Variant(_Plain):
-    """One form of the regression: its Akaike weight, and where it puts the minimum."""
-
-    terms: str
-    weight: float = Field(ge=0, le=1)
-    place: float
-    log_curvature: float
 
 
 class EvidenceSet(_Plain):
@@ -51,7 +42,7 @@ class EvidenceSet(_Plain):
 
     `place` is ln(best depth / levine's depth) at `centre_params` block parameters; `log_curvature` is of ln loss in
     ln depth, at `centre_tokens_per_param`; `token_slope` is how it changes per e-fold of tokens per parameter (None:
-    one length). `covariance` is of these two or three. A set without embeddings in its table has a `shares` of None.
+    one length). `covariance` is of these two or three.
     """
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w][\w .+-]*$")
@@ -64,7 +55,7 @@ class EvidenceSet(_Plain):
     sizes: Span
     depths: Span
     tokens_per_param: Span
-    shares: tuple[float, float] | None  # of embeddings in all parameters
+    shares: tuple[float, float]  # of embeddings in all parameters
     x_range: tuple[float, float]  # ln(depth / best depth) of its runs
     centre_params: PositiveFloat
     centre_tokens_per_param: PositiveFloat
@@ -72,10 +63,9 @@ class EvidenceSet(_Plain):
     log_curvature: float = Field(gt=-20, lt=10)
     token_slope: float | None = Field(default=None, gt=-10, lt=10)
     covariance: tuple[tuple[float, ...], ...]
-    drift: float = Field(gt=-5, lt=5)  # of the place, per e-fold of size; 0 in `place`'s own law
+    drift: float = Field(gt=-5, lt=5)  # of the place, per e-fold of size
     drift_error: float = Field(ge=0)
     lengths: tuple[Length, ...] = ()
-    variants: tuple[Variant, ...] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

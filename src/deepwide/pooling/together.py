@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deepwide.answers import Answer, Interval, Note, Verdict
+from deepwide.answers import Z95, Answer, Interval, Note, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.laws import Bowl, RidgeLaw, transition_law
 from deepwide.pooling.random_effects import RandomEffects, combine, spread
@@ -38,8 +38,8 @@ class SetRow:
     shapes: int
     sizes: tuple[float, float]
     tokens_per_param: float
-    ratio: Interval  # best depth / levine's depth
-    factor_2: Interval | None  # percent of loss; None: no bowl at this length
+    ratio: Interval | None  # best depth / levine's depth; None: no best depth is seen at this length
+    factor_2: Interval | None  # percent of loss
     slope: Interval | None  # of ln curvature in ln tokens per parameter
     weight: float | None  # share of the pooled place; None: not pooled
 
@@ -204,17 +204,20 @@ def _rows(each: EvidenceSet, precision: dict[str, float]) -> list[SetRow]:
                each.factor_2, each.slope, weight)
     ]  # fmt: skip
     for length in each.lengths if len(each.lengths) > 1 else ():
-        error = 1.96 * length.place_error
-        ratio = _exp(Interval(length.place, length.place - error, length.place + error))
-        cost = None
-        if length.log_curvature is not None and length.log_curvature_error is not None:
-            c, off = length.log_curvature, 1.96 * length.log_curvature_error
-            cost = cost_of_factor(2, _exp(Interval(c, c - off, c + off)))
+        ratio = _about(length.place, length.place_error)
+        curve = _about(length.log_curvature, length.log_curvature_error)
+        cost = cost_of_factor(2, curve) if curve else None
         rows.append(
             SetRow(each.name, length.name, each.scope, length.shapes, each.sizes, length.tokens_per_param, ratio, cost,
                    None, None)
         )  # fmt: skip
     return rows
+
+
+def _about(log: float | None, error: float | None) -> Interval | None:
+    if log is None or error is None:
+        return None
+    return _exp(Interval(log, log - Z95 * error, log + Z95 * error))
 
 
 def _exp(interval: Interval) -> Interval:
