@@ -3,16 +3,17 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
 from deepwide.answers import Interval
 from deepwide.cli.app import Json, Plot, app, console, print_json
 from deepwide.cli.fit import pairs_of, rows_asked_for
 from deepwide.cli.tables import add as add_row
 from deepwide.cli.tables import show, show_facts, show_notes, table
-from deepwide.errors import DeepwideError
 from deepwide.quantities import show_count
 
 evidence_app = typer.Typer(invoke_without_command=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
@@ -33,7 +34,7 @@ def evidence(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """What all public depth × width data say together: the best depth and what a wrong one costs, set by set, pooled."""
+    """What all public depth × width data say together: the best depth, and what a wrong one costs."""
     if context.invoked_subcommand is not None:
         return
     if plot:
@@ -98,19 +99,22 @@ def add(
     from deepwide.quantities import parse_count
 
     near, limits = rows_asked_for(where or [])
-    each = add_evidence(
-        tables,
-        name=name,
-        about=about,
-        citation=citation,
-        command=shlex.join(["deepwide", *sys.argv[1:]])[:1000],
-        lengths=[float(parse_count(text)) for text in lengths.split(",")] if lengths else (),
-        columns=pairs_of(column or [], "--column", "loss=val_loss"),
-        where=near,
-        limits=limits,
-        best_of=[part.strip() for part in best_of.split(",") if part.strip() not in ("", "lr")] if best_of else (),
-        embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
-    )
+    options: dict[str, Any] = {
+        "name": name,
+        "about": about,
+        "citation": citation,
+        "command": shlex.join(["deepwide", *sys.argv[1:]])[:1000],
+        "lengths": [float(parse_count(text)) for text in lengths.split(",")] if lengths else (),
+        "columns": pairs_of(column or [], "--column", "loss=val_loss"),
+        "where": near,
+        "limits": limits,
+        "best_of": [part.strip() for part in best_of.split(",") if part.strip() not in ("", "lr")] if best_of else (),
+        "embedding_rows": float(parse_count(embedding_rows)) if embedding_rows else None,
+    }
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task("fitting each length without each tenth of the shapes", total=1.0)
+        each = add_evidence(tables, **options, progress=lambda share: bar.update(task, completed=share))
     path = save_set(each, out or Path(f"{name}.json"))
     if json:
         print_json(each)
@@ -122,7 +126,11 @@ def add(
             ("set", f"{each.name}: {each.runs} runs of {each.shapes} shapes, {_sizes(each.sizes)} block parameters"),
             ("best depth", f"{_times(each.ratio)} the levine law's, at {show_count(each.centre_params)}"),
             ("factor 2 off", f"{_percent(each.factor_2)} of loss"),
-            *([("tokens", f"curvature changes as tokens per parameter to the power {_number(slope)}")] if slope else []),
+            *(
+                [("tokens", f"curvature changes as tokens per parameter to the power {_number(slope)}")]
+                if slope
+                else []
+            ),
             ("scope", "pooled with the others" if each.scope == "pooled" else f"{each.scope}: shown, not pooled"),
             *(("note", text) for text in each.notes),
         ],
@@ -138,20 +146,21 @@ def show_evidence(answer: object) -> None:
 
     assert isinstance(answer, Evidence)
     to = console()
-    rows = table("set<", "length<<", "shapes", "tokens/param", "best depth / levine's (95%)<", "factor 2 off<", "weight")
+    rows = table("set<", "length<<", "shapes", "ratio", "depth / levine's (95%)<", "factor 2 off<", "weight")
     for row in answer.sets:
-        weight = "" if row.length else "not pooled" if row.weight is None else f"{row.weight:.0%}"
+        weight = "" if row.length else "–" if row.weight is None else f"{row.weight:.0%}"
         add_row(
             rows,
             "" if row.length else row.name + ("" if row.scope == "pooled" else f" ({row.scope})"),
             row.length or "all",
             str(row.shapes),
             f"{row.tokens_per_param:,.0f}",
-            _times(row.ratio),
-            _percent(row.factor_2) if row.factor_2 else "no bowl",
+            _times(row.ratio) if row.ratio else "not seen",
+            _percent(row.factor_2) if row.factor_2 else "",
             weight,
         )
     show(rows, to)
+    to.print("[dim]ratio: tokens per parameter. Lengths of one set are not independent: sets are pooled.[/dim]\n")
     show_facts(
         [
             ("pooled", f"best depth {_times(answer.ratio_mean)} the levine law's, the mean over sets"),
@@ -218,12 +227,3 @@ def _number(interval: Interval) -> str:
 
 def _percent(interval: Interval) -> str:
     return f"{interval.value:.2f}%{_limits(interval, 2)}"
-
-
-def law_with(files: list[Path], law: str | None) -> object:
-    """The pooled law with further sets, for a plan."""
-    if law not in (None, "pooled"):
-        raise DeepwideError(f"--evidence pools sets into the law 'pooled', and --law asks for '{str(law)[:60]}'.")
-    from deepwide.pooling import evidence as pooled
-
-    return pooled(*files).law

@@ -1,4 +1,4 @@
-"""The forest plot: every set's best depth and cost with their intervals, its lengths below it, and the pooled answer."""
+"""The forest plot: every set's best depth and cost with intervals, its lengths below it, and the pooled answer."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ def forest_chart(evidence: "Evidence") -> Any:
     """An Altair chart of the sets that are pooled, and of what they say together."""
     rows: list[dict[str, Any]] = []
     for row in evidence.sets:
-        if row.scope != "pooled":
+        if row.scope != "pooled" or row.ratio is None:
             continue
         label = f"  {row.name}, {row.length}" if row.length else f"{row.name}: all lengths"
         rows += _both(label, "length" if row.length else "set", row.ratio, row.factor_2)

@@ -26,7 +26,7 @@ class Bowl(BaseModel):
     """A parabola in x = ln(depth / reference depth at the same size), with the covariance of slope and curvature.
 
     The reference depth is that of the published law `reference`, or, when it is empty, that of the law this bowl
-    belongs to; then the error of that law's depth is an error of the cost too.
+    belongs to. With the error of the curvature alone, the error of that law's depth is an error of the cost too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
@@ -125,7 +125,7 @@ class Law(BaseModel):
     status: str = ""
     tested: str = ""
     fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
-    bowl: Bowl | None = None  # None: the cost of another depth is measured on Gemstones (cost.py)
+    bowl: Bowl | None = None  # None: the cost of another depth is that of all public sets (cost.py)
     cautions: tuple[str, ...] = ()  # what the fit warned about
 
     @abstractmethod

@@ -88,4 +88,4 @@ def _factor(law: ComputeLaw, N: float, D: float, loss_percent: float, what: str)
 def _power(now: float, wanted: float, exponent: float) -> float:
     if wanted <= 0:
         return MOST
-    return min(max((now / wanted) ** (1 / exponent), 1 / MOST), MOST)
+    return float(min(max((now / wanted) ** (1 / exponent), 1 / MOST), MOST))

@@ -1,4 +1,4 @@
-"""Laws judged on sets that they have not seen: error of the depth, coverage of the interval, what it would have cost."""
+"""Laws judged on sets that they have not seen: error of the depth, coverage of the interval, what it costs."""
 
 import math
 from collections.abc import Sequence

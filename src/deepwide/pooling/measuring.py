@@ -156,7 +156,6 @@ def measure_set(
     """The set that these lengths are, each with the name of its recipe and its own."""
     if not given:
         raise DeepwideError(f"a set of evidence needs a length with at least {FEWEST} shapes.")
-    say = progress or (lambda share: None)
     parts, diverged = [], 0
     for recipe, name, runs in given:
         runs.need("depth", "block_params", "total_params", "tokens")
@@ -171,7 +170,7 @@ def measure_set(
         raise DeepwideError("these runs show no best depth at any length: they are no evidence of one.")
     middle = float(np.average([p.log_ratio for p, _ in used], weights=[len(p.runs) for p, _ in used]))
     mean, covariance = _together([fit for _, fit in used])
-    slope = _slope([part for part, _ in used], centre, say)
+    slope = _slope([part for part, _ in used], centre, progress)
     matrix = covariance[:2, :2]
     if slope is not None:
         matrix = np.block([[matrix, np.zeros((2, 1))], [np.zeros((1, 2)), np.array([[slope[1]]])]])
@@ -233,7 +232,9 @@ def _together(fits: Sequence[Posterior]) -> tuple[Floats, Floats]:
     mean = (weights * means).sum(axis=0)
     root = np.sqrt(weights)
     off = means - mean
-    covariance = sum(np.outer(w, w) * (fit.covariance + np.outer(d, d)) for w, d, fit in zip(root, off, fits, strict=True))
+    covariance = sum(
+        np.outer(w, w) * (fit.covariance + np.outer(d, d)) for w, d, fit in zip(root, off, fits, strict=True)
+    )
     return mean, np.asarray(covariance)
 
 
@@ -247,8 +248,10 @@ def _keys(runs: Runs) -> list[tuple[float, ...]]:
     return list(zip(runs.block_params.tolist(), runs.depth.tolist(), strict=True))
 
 
-def _slope(parts: Sequence[Part], centre: float, say: Callable[[float], None]) -> tuple[float, float] | None:
-    """d ln(curvature) / d ln(tokens per parameter) within recipes, and its variance; None where none has two lengths."""
+def _slope(
+    parts: Sequence[Part], centre: float, progress: Callable[[float], None] | None
+) -> tuple[float, float] | None:
+    """d ln(curvature) / d ln(tokens per parameter) within recipes, and its variance; None without two lengths."""
     recipes: dict[str, list[Part]] = {}
     for part in parts:
         recipes.setdefault(part.recipe, []).append(part)
@@ -261,7 +264,8 @@ def _slope(parts: Sequence[Part], centre: float, say: Callable[[float], None]) -
     without = []
     for group in range(groups):
         without.append(_contrast(several, centre, frozenset(shapes[group::groups])))
-        say((group + 1) / groups)
+        if progress:
+            progress((group + 1) / groups)
     off = np.array(without) - np.mean(without)
     return whole, float(off @ off) * (groups - 1) / groups
 

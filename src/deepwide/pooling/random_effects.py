@@ -36,6 +36,15 @@ class RandomEffects:
         low, middle, high = np.quantile(draws, (0.025, 0.5, 0.975))
         return Interval(float(middle), float(low), float(high))
 
+    def moved(self, level: int, slope: int, far: float) -> "RandomEffects":
+        """The same with a level so far along its slope."""
+        columns = []
+        for draws in (self.mean, self.new):
+            along = draws.copy()
+            along[:, level] += far * draws[:, slope]
+            columns.append(along)
+        return RandomEffects(columns[0], columns[1], self.between)
+
 
 def combine(
     estimates: Sequence[Floats], designs: Sequence[Floats], covariances: Sequence[Floats], scales: Sequence[float]

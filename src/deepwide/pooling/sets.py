@@ -120,7 +120,9 @@ def _exponential(log: float, variance: float) -> Interval:
 def shipped_sets() -> tuple[EvidenceSet, ...]:
     """The sets that come with deepwide, by name."""
     folder = files(__package__).joinpath("sets")
-    documents = (json.loads(path.read_text(encoding="utf-8")) for path in folder.iterdir() if path.name.endswith(".json"))
+    documents = (
+        json.loads(path.read_text(encoding="utf-8")) for path in folder.iterdir() if path.name.endswith(".json")
+    )
     sets = (EvidenceSet.model_validate(document["set"]) for document in documents)
     return tuple(sorted(sets, key=lambda each: each.name))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepwide.answers import Z95, Answer, Interval, Note, Verdict
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import Bowl, RidgeLaw, transition_law
 from deepwide.pooling.random_effects import RandomEffects, combine, spread
 from deepwide.pooling.sets import EvidenceSet, Scope, cost_of_factor, load_set, shipped_sets
@@ -67,8 +67,8 @@ class Evidence(Answer):
     def __str__(self) -> str:
         ratio, cost = self.ratio_new, self.factor_2_new
         return (
-            f"Best depth {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}) times the levine law's; a factor 2 off "
-            f"costs {cost.value:.2f}% of loss ({cost.low:.2f} to {cost.high:.2f})"
+            f"Best depth {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}) times the levine law's; a factor 2 "
+            f"off costs {cost.value:.2f}% of loss ({cost.low:.2f} to {cost.high:.2f})"
         )
 
     __repr__ = __str__
@@ -89,10 +89,11 @@ def _plain(row: SetRow) -> dict[str, Any]:
     return flat
 
 
-def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = ()) -> Evidence:
+def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = (), tokens_per_param: float = 20.0) -> Evidence:
     """Pool the sets that come with deepwide, and `more` of them (files or sets); `without` leaves some out by name.
 
-    A set of a name that is there already replaces it.
+    A set of a name that is there already replaces it. Where the cost depends on tokens per parameter, it is given at
+    `tokens_per_param`.
 
     >>> evidence().law.name
     'pooled'
@@ -103,10 +104,12 @@ def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = ()) -> Ev
         sets[each.name] = each
     if unknown := next((name for name in without if name not in sets), None):
         raise DeepwideError(f"there is no set '{unknown[:60]}': there are {', '.join(sets)}.")
-    return pool([each for name, each in sets.items() if name not in without])
+    if not 0 < tokens_per_param < math.inf:
+        raise DeepwideError(f"tokens_per_param must be a number above 0, not {quoted(tokens_per_param)}.")
+    return pool([each for name, each in sets.items() if name not in without], tokens_per_param)
 
 
-def pool(sets: Sequence[EvidenceSet]) -> Evidence:
+def pool(sets: Sequence[EvidenceSet], tokens_per_param: float = 20.0) -> Evidence:
     """The pooled answer of these sets; those outside the sizes of the levine law are shown only."""
     used = [each for each in sets if each.scope == "pooled"]
     if not used:
@@ -116,7 +119,9 @@ def pool(sets: Sequence[EvidenceSet]) -> Evidence:
     full = _combine(used, reference) if sloped else None
     slope = full.interval(2, "mean") if full else None
     matters = _tokens_matter(slope, used)
-    posterior = full if full is not None and matters else _combine(used, None)
+    posterior = _combine(used, None)
+    if full is not None and matters:
+        posterior, reference = full.moved(1, 2, math.log(tokens_per_param / reference)), tokens_per_param
     between = float(np.median(posterior.between[:, 0])) ** 2
     precision = {each.name: 1 / (each.covariance[0][0] + between) for each in used}
     rows = [row for each in sets for row in _rows(each, precision)]
@@ -135,7 +140,7 @@ def pool(sets: Sequence[EvidenceSet]) -> Evidence:
         tokens_verdict=Verdict(
             claim=TOKENS_CLAIM, rule=TOKENS_RULE, outcome="yes" if matters else "no", measured=slope
         ),
-        law=_law(used, posterior, reference if matters else None, slope if matters else None),
+        law=_law(used, posterior),
         notes=_notes(sets, used),
     )
 
@@ -163,7 +168,7 @@ def _combine(used: Sequence[EvidenceSet], reference: float | None) -> RandomEffe
     return combine(ys, Xs, Vs, [BETWEEN[name] for name in names])
 
 
-def _law(used: Sequence[EvidenceSet], posterior: RandomEffects, ratio: float | None, slope: Interval | None) -> RidgeLaw:
+def _law(used: Sequence[EvidenceSet], posterior: RandomEffects) -> RidgeLaw:
     """Levine's depth times the pooled factor, with the interval of a set not seen yet, and the pooled bowl."""
     base = transition_law()
     drifts = combine(

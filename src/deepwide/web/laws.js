@@ -122,7 +122,7 @@ export class Laws {
   cost(depth, insteadOf, N, law) {
     const best = interval(this.depths(this.reference(law), N));
     let placeError = 0;
-    if (!law.bowl.reference) {
+    if (law.bowl.error !== null) {
       for (const limit of [best.low, best.high]) {
         if (limit) placeError = Math.max(placeError, Math.abs(Math.log(limit / best.value)));
       }
@@ -143,11 +143,9 @@ export class Laws {
     return { value: middle, low: least, high: most };
   }
 
-  // Where Gemstones' bowl has its minimum
+  // Where all public sets together put the best depth
   measuredOptimum(N) {
-    const L = this.depthAt(this.named(this.costs.transition), N);
-    const [low, high] = this.costs.minimum.interval95;
-    return { value: this.costs.minimum.estimate * L, low: low * L, high: high * L };
+    return interval(this.depths(this.named(this.costs.measured), N));
   }
 
   // Why a cost is an extrapolation here, or null
@@ -161,7 +159,7 @@ export class Laws {
     const x = Math.log(depth / this.depthAt(this.reference(law), N));
     const [low, high] = law.bowl.x_range;
     if (!(low <= x && x <= high)) {
-      return `${verb} from ${fixed(Math.exp(low), 2)} to ${fixed(Math.exp(high), 1)} times the law's depth only`;
+      return `${verb} from ${fixed(Math.exp(low), 2)} to ${fixed(Math.exp(high), 1)} times the best depth only`;
     }
     return null;
   }
