@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from deepwide.figures import forest_chart, save_chart
 from deepwide.laws import DepthLaw, published_laws
 from deepwide.pooling import EvidenceSet, add_evidence, evidence, judge_laws, save_set, shipped_sets
 from deepwide.pooling.together import BETWEEN
@@ -87,6 +88,25 @@ def sensitivity() -> dict[str, Any]:
     return rows
 
 
+def embedding_term(data: Path) -> dict[str, Any]:
+    """The confound: where a ridge puts the minimum with and without a term for the embeddings' share."""
+    from deepwide.fitting import fit_ridge, read_runs
+
+    gemstones = data / "gemstones/wandb_dfs/wandb_df_for_fitting_hot_100b+_477.jsonl"
+    columns = {"total_params": "params_active_precise"}
+    runs = {
+        "gemstones, 99B tokens": read_runs(gemstones, columns, where={"tokens": 99e9}, embedding_rows=2 * 50304),
+        "morph, all lengths": read_runs(data / "morph/morph.csv", embedding_rows=2 * 50432),
+    }
+    return {
+        name: {
+            words: fit_ridge(each, embeddings=term, bootstrap=0).minimum
+            for words, term in (("with", True), ("without", False))
+        }
+        for name, each in runs.items()
+    }
+
+
 def hartung_knapp(values: Sequence[float], variances: Sequence[float]) -> dict[str, float]:
     """The mean with its 95% limits; τ² by the moments of DerSimonian and Laird."""
     from deepwide.fitting import t95
@@ -124,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for each in measured(args.data):
             save_set(each, SETS / f"{each.name}.json")
             print(f"{each.name:10} ratio {each.ratio}  factor 2 {each.factor_2}  slope {each.slope}")
+        write(RESULTS / "embeddings.json", {"command": COMMAND} | embedding_term(args.data))
         shipped_sets.cache_clear()
     answer = evidence()
     write(POOLED, pooled_document())
@@ -132,6 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     published_laws.cache_clear()
     judged = judge_laws()
     write(RESULTS / "judged.json", {"command": COMMAND} | judged.model_dump(mode="json"))
+    save_chart(forest_chart(answer), RESULTS / "forest.svg")
     print(answer)
     print(answer.token_slope, answer.tokens_verdict.outcome)
     for score in judged.scores:
