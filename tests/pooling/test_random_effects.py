@@ -36,19 +36,18 @@ def test_one_set_and_the_prior_give_an_interval() -> None:
 
 @given(st.floats(-2, 2))
 def test_moving_the_estimates_moves_the_answer(by: float) -> None:
-    at = [
+    here, there = (
         combine([np.array([0.1 + far]), np.array([0.4 + far])], ONE * 2, [np.eye(1) * 0.01] * 2, [0.3])
-        for far in (0, by)
-    ]
-    assert at[1].interval(0).value - at[0].interval(0).value == pytest.approx(by, abs=1e-6)
+        for far in (0.0, by)
+    )
+    assert there.interval(0).value - here.interval(0).value == pytest.approx(by, abs=1e-6)
 
 
 def test_a_slope_is_seen_within_and_between_sets() -> None:
     """ln curvature at the reference and its slope, from one set with both and one at another length."""
     designs = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 2.0]])]
-    answer = combine(
-        [np.array([1.0, -0.1]), np.array([0.8])], designs, [np.eye(2) * 1e-4, np.eye(1) * 1e-4], [1e-4] * 2
-    )
+    estimates, errors = [np.array([1.0, -0.1]), np.array([0.8])], [np.eye(2) * 1e-4, np.eye(1) * 1e-4]
+    answer = combine(estimates, designs, errors, [1e-4] * 2)
     assert answer.interval(1, "mean").value == pytest.approx(-0.1, abs=0.01)
     moved = answer.moved(0, 1, 2.0)
     assert moved.interval(0, "mean").value == pytest.approx(0.8, abs=0.02)

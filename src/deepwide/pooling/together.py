@@ -195,7 +195,7 @@ def _law(used: Sequence[EvidenceSet], posterior: RandomEffects) -> RidgeLaw:
         growth_error=GROWTH_ERROR,
         bowl=Bowl(
             curvature=curvature,
-            error=curvature * spread(posterior.new[:, 1]),
+            log_error=spread(posterior.new[:, 1]),
             x_range=(min(each.x_range[0] for each in used), max(each.x_range[1] for each in used)),
             source=f"the public sets {' and '.join(each.name for each in used)}",
         ),

@@ -69,7 +69,7 @@ AUDIT = {
     "rule_of_cost": "RULE_OF_COST",
     "tokens_per_param": "TOKENS_PER_PARAM",
 }
-BOWL = {"slack": "SLACK", "largest_log": "LARGEST_LOG", "most": "MOST"}
+BOWL = {"slack": "SLACK", "largest_log": "LARGEST_LOG", "most": "MOST", "angles": "ANGLES"}
 CONFIG = {
     "aliases": "ALIASES",
     "optional_aliases": "OPTIONAL_ALIASES",

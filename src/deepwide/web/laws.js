@@ -122,7 +122,7 @@ export class Laws {
   cost(depth, insteadOf, N, law) {
     const best = interval(this.depths(this.reference(law), N));
     let placeError = 0;
-    if (law.bowl.error !== null) {
+    if (law.bowl.error !== null || law.bowl.log_error !== null) {
       for (const limit of [best.low, best.high]) {
         if (limit) placeError = Math.max(placeError, Math.abs(Math.log(limit / best.value)));
       }
@@ -135,12 +135,24 @@ export class Laws {
     if (!(low - this.costs.slack <= Math.min(x, insteadOf) && Math.max(x, insteadOf) <= high + this.costs.slack)) return null;
     const linear = x - insteadOf;
     const square = x * x - insteadOf * insteadOf;
+    if (bowl.log_error !== null) return this.profiledCost(bowl, linear, square, placeError);
     const [[v11, v12], [, v22]] = bowl.covariance;
     const variance = Math.max(0, linear * linear * v11 + 2 * linear * square * v12 + square * square * v22);
     const value = bowl.slope * linear + bowl.curvature * square;
     const error = Math.hypot(this.z * Math.sqrt(variance), 2 * bowl.curvature * linear * placeError);
     const [middle, least, most] = [value, value - error, value + error].map((v) => 100 * Math.expm1(Math.min(v, this.costs.largest_log)));
     return { value: middle, low: least, high: most };
+  }
+
+  // The range over the ellipse of what 95% allow
+  profiledCost(bowl, linear, square, placeError) {
+    const { angles, largest_log: largest } = this.costs;
+    const limits = Array.from({ length: angles }, (_, step) => {
+      const angle = (2 * Math.PI * step) / angles;
+      return bowl.curvature * Math.exp(this.z * bowl.log_error * Math.cos(angle)) * (square + 2 * linear * placeError * Math.sin(angle));
+    });
+    const [value, low, high] = [bowl.curvature * square, Math.min(...limits), Math.max(...limits)].map((v) => 100 * Math.expm1(Math.min(v, largest)));
+    return { value, low, high };
   }
 
   // Where all public sets together put the best depth
