@@ -353,7 +353,7 @@ def test_a_joint_law_prices_a_depth_by_its_draws() -> None:
 def test_liu_s_minimum_is_the_arithmetic_of_its_printed_loss(size: float, depth: float, width: float) -> None:
     law = depth_law("liu")
     L = law.depth_at(size)
-    assert pytest.approx(depth, rel=0.015)  # somebody else's arithmetic, rounded on its way
+    assert pytest.approx(depth, rel=0.015) == L  # somebody else's arithmetic, rounded on its way
     assert math.sqrt(size / (12 * L)) == pytest.approx(width, rel=0.0075)
     grid = np.geomspace(L / 3, 3 * L, 4001)
     loss = 301 * np.sqrt(size / (12 * grid)) ** -0.96 + 3.05 * grid**-1.07
