@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -50,7 +51,7 @@ def test_a_set_outside_the_levine_law_is_not_pooled(size: float, scope: str) -> 
         {"name": "../up"},
     ],
 )
-def test_numbers_that_do_not_agree_are_refused(wrong: dict[str, object]) -> None:
+def test_numbers_that_do_not_agree_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         made_set(**wrong)
 

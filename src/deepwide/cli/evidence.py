@@ -124,7 +124,7 @@ def add(
     show_facts(
         [
             ("set", f"{each.name}: {each.runs} runs of {each.shapes} shapes, {_sizes(each.sizes)} block parameters"),
-            ("best depth", f"{_times(each.ratio)} the levine law's, at {show_count(each.centre_params)}"),
+            ("best depth", f"{_times(each.ratio)} times the levine law's, at {show_count(each.centre_params)}"),
             ("factor 2 off", f"{_percent(each.factor_2)} of loss"),
             *(
                 [("tokens", f"curvature changes as tokens per parameter to the power {_number(slope)}")]
@@ -163,7 +163,7 @@ def show_evidence(answer: object) -> None:
     to.print("[dim]ratio: tokens per parameter. Lengths of one set are not independent: sets are pooled.[/dim]\n")
     show_facts(
         [
-            ("pooled", f"best depth {_times(answer.ratio_mean)} the levine law's, the mean over sets"),
+            ("pooled", f"best depth {_times(answer.ratio_mean)} times the levine law's, the mean over sets"),
             ("", f"{_times(answer.ratio_new)} for a set not seen yet, such as yours: the law `pooled`"),
             ("factor 2 off", f"{_percent(answer.factor_2_mean)} of loss, the mean over sets"),
             ("", f"{_percent(answer.factor_2_new)} for a set not seen yet"),
