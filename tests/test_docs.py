@@ -124,8 +124,8 @@ def test_the_api_page_shows_every_public_name_and_its_arguments() -> None:
     shown = dict(re.findall(r"^`deepwide\.(\w+)\(([^)`]*)\)`$", page, re.MULTILINE))
     for name, arguments in shown.items():
         parameters = inspect.signature(getattr(deepwide, name)).parameters.values()
-        stars = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}
-        names = [stars.get(p.kind, "") + p.name for p in parameters]
+        stars = {"VAR_KEYWORD": "**", "VAR_POSITIONAL": "*"}
+        names = [stars.get(p.kind.name, "") + p.name for p in parameters]
         assert [argument for argument in re.split(r",\s+", arguments) if argument != "*"] == names, name
     assert {name for name in deepwide.__all__ if not re.search(rf"\b{name}\b", page)} == set()
 
