@@ -65,6 +65,10 @@ def test_what_is_no_evidence_is_refused_in_a_sentence() -> None:
     without = [{name: value for name, value in row.items() if name != "total_params"} for row in bowl_rows()]
     with pytest.raises(DeepwideError, match="total_params"):
         add_evidence(without, name="made", about="")
+    with pytest.raises(DeepwideError, match="a set's name is up to 40 letters"):
+        add_evidence(bowl_rows(), name="../up", about="")
+    with pytest.raises(DeepwideError, match="about has 201 characters"):
+        add_evidence(bowl_rows(), name="made", about="x" * 201)
     with pytest.raises(DeepwideError, match="within 1%"):
         add_evidence(bowl_rows(), name="made", about="", lengths=[5.0])
 

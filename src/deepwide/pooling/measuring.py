@@ -18,7 +18,7 @@ import numpy as np
 from deepwide.errors import DeepwideError, needs
 from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
 from deepwide.laws import transition_law
-from deepwide.pooling.sets import EvidenceSet, Length
+from deepwide.pooling.sets import EvidenceSet, Length, check_words
 from deepwide.quantities import Floats, Integers, show_count
 
 FEWEST = 10  # shapes of a length that is used
@@ -75,6 +75,7 @@ def add_evidence(
     of tokens, where rows are checkpoints), or else those that its runs have. The other arguments are `fit`'s.
     """
     needs("scipy", "fit")
+    check_words(name, about, citation)
     sources = _named(tables)
     options: dict[str, Any] = {
         "limits": tuple(limits), "embedding_rows": embedding_rows, "best_of": tuple(best_of), "columns": columns,

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,12 +12,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from deepwide.answers import Z95, Interval
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, quoted
 from deepwide.files import read_json, write_text
 from deepwide.laws import transition_law
 
 FORMAT = "deepwide-evidence-1"
 LARGEST_BYTES = 2**20
+NAME = r"\w[\w .+-]*"
+NAME_LENGTH, ABOUT_LENGTH, CITATION_LENGTH = 40, 200, 300
 Scope = Literal["pooled", "small", "large"]
 Span = tuple[PositiveFloat, PositiveFloat]
 
@@ -45,9 +48,9 @@ class EvidenceSet(_Plain):
     one length). `covariance` is of these two or three.
     """
 
-    name: str = Field(min_length=1, max_length=40, pattern=r"^[\w][\w .+-]*$")
-    about: str = Field(max_length=200)
-    citation: str = Field(default="", max_length=300)
+    name: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=f"^{NAME}$")
+    about: str = Field(max_length=ABOUT_LENGTH)
+    citation: str = Field(default="", max_length=CITATION_LENGTH)
     command: str = Field(default="", max_length=1000)
     sha256: dict[str, str] = Field(default_factory=dict)
     runs: PositiveInt
@@ -114,6 +117,17 @@ def cost_of_factor(factor: float, curvature: Interval) -> Interval:
 def _exponential(log: float, variance: float) -> Interval:
     error = Z95 * math.sqrt(variance)
     return Interval(math.exp(log), math.exp(log - error), math.exp(log + error))
+
+
+def check_words(name: str, about: str, citation: str = "") -> None:
+    """Refuse a name or words that no set can have, before anything is fitted."""
+    if not isinstance(name, str) or not re.fullmatch(NAME, name) or len(name) > NAME_LENGTH:
+        raise DeepwideError(
+            f"a set's name is up to {NAME_LENGTH} letters, digits, spaces, dots and dashes, not {quoted(name)}."
+        )
+    for what, text, most in (("about", about, ABOUT_LENGTH), ("citation", citation, CITATION_LENGTH)):
+        if len(text) > most:
+            raise DeepwideError(f"{what} has {len(text)} characters: write at most {most}.")
 
 
 @cache
