@@ -11,6 +11,7 @@ kilobytes of whole paragraphs. Everything is read as a stream, in memory that do
 read in pieces, and an archive that unpacks to hundreds of times its size is refused, for no text does.
 """
 
+import bz2
 import gzip
 import hashlib
 import json
@@ -23,8 +24,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
+from deepwide.data.cache import cache_folder
 from deepwide.data.config import DataConfig
 from deepwide.errors import DeepwideError, OutsideError, did_you_mean, install, quoted
 
@@ -87,13 +89,6 @@ REGISTRY: Mapping[str, PublicSet] = {
         ),
     )
 }
-
-
-def cache_folder() -> Path:
-    """Where downloads and tokens are stored: $DEEPWIDE_CACHE, or deepwide in the user's cache."""
-    if given := os.environ.get("DEEPWIDE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwide"
 
 
 def allow_network() -> None:
@@ -159,7 +154,8 @@ def _check_unpacked(path: Path, md5: str) -> None:
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
 SPLIT_FROM = 1 << 20
-LONGEST_ROW = 64 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
+LONGEST_ROW = 16 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
+LONGEST_HEADER = 2 << 20  # bytes of what describes a member of a .tar, which is read as a whole
 MOST_RATIO, RATIO_FROM = 200, 64 << 20  # unpacked to packed, once so much is unpacked; text is below 20
 DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
@@ -248,12 +244,20 @@ def _pieces(file: IO[bytes], most: int = LONGEST_PARAGRAPH) -> Iterator[bytes]:
 def _limited(pieces: Iterable[bytes], path: Path, before: list[int] | None = None) -> Iterator[bytes]:
     """The same pieces, until they are more than the file can hold as text; `before` counts over several calls."""
     total = [0] if before is None else before
-    most = max(RATIO_FROM, MOST_RATIO * path.stat().st_size)
+    most = _most_unpacked(path)
     for piece in pieces:
         total[0] += len(piece)
         if total[0] > most:
-            raise DeepwideError(f"{path} unpacks to more than {MOST_RATIO} times its size, which no text does.")
+            raise _bomb(path)
         yield piece
+
+
+def _most_unpacked(path: Path) -> int:
+    return max(RATIO_FROM, MOST_RATIO * path.stat().st_size)
+
+
+def _bomb(path: Path) -> DeepwideError:
+    return DeepwideError(f"{path} unpacks to more than {MOST_RATIO} times its size, which no text does.")
 
 
 def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -341,13 +345,47 @@ def _from_zip(path: Path) -> Iterator[bytes]:
 
 def _from_tar(path: Path) -> Iterator[bytes]:
     """Members are read one after another and never written to disk."""
-    with tarfile.open(path, "r:*") as archive:
+    with _Unpacked(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:  # type: ignore[call-overload]
         unpacked = [0]
-        for member in archive:
+        while (member := archive.next()) is not None:
+            archive.members = []  # tarfile remembers every member, and there may be millions of empty ones
             if member.issparse():
                 raise DeepwideError(f"{path} holds a sparse file, {quoted(member.name)}: unpack it yourself.")
             if member.isfile() and (file := archive.extractfile(member)):
                 yield from _member(file, member.size > SPLIT_FROM, path, unpacked)
+
+
+class _Unpacked:
+    """The unpacked bytes of a .tar, which may not be more than text can be, nor be asked for by the gigabyte."""
+
+    def __init__(self, path: Path) -> None:
+        with open(path, "rb") as file:
+            start = file.read(6)
+        opened = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}.get(start[:2], open)
+        self._file: IO[bytes] = opened(path, "rb")
+        self._path, self._most = path, _most_unpacked(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes."""
+        if not 0 <= size <= LONGEST_HEADER:
+            raise tarfile.ReadError(f"a member is described by {size} bytes")
+        return self._file.read(size)
+
+    def seek(self, place: int) -> int:
+        """Go to a place from the beginning."""
+        if place > self._most:
+            raise _bomb(self._path)
+        return self._file.seek(place)
+
+    def tell(self) -> int:
+        """Where it is."""
+        return self._file.tell()
 
 
 def _member(file: IO[bytes], large: bool, path: Path, unpacked: list[int]) -> Iterator[bytes]:

@@ -2,15 +2,24 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError, needs
 from deepwide.files import write_bytes, write_text
+from deepwide.quantities import show_bytes
 
 # Control characters, half a surrogate pair, and what turns the reading order.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 SUFFIXES = (".svg", ".png", ".pdf", ".html", ".json")
+CHILD = """
+import sys
+import altair
+from deepwide.figures.save import render
+sys.stdout.buffer.write(render(altair.Chart.from_json(sys.stdin.read()), sys.argv[1]))
+"""
 
 
 class _InScript(json.JSONEncoder):
@@ -42,16 +51,41 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     suffix = target.suffix.lower()
     if suffix == ".json":
         return write_text(target, chart.to_json() + "\n")
+    limit = _address_space()
+    if limit is None:
+        return write_bytes(target, render(chart, suffix))
+    # The library reserves far more addresses than it uses, and ends the process where it may not: let that be another.
+    drawn = subprocess.run([sys.executable, "-c", CHILD, suffix], input=chart.to_json().encode(), capture_output=True)  # noqa: PLW1510
+    if drawn.returncode:
+        raise DeepwideError(
+            f"{target} cannot be drawn within {show_bytes(limit)} of addresses (ulimit -v), of which drawing reserves "
+            "tens of GB: raise that limit, or save the picture as .json."
+        )
+    return write_bytes(target, drawn.stdout)
+
+
+def render(chart: Any, suffix: str) -> bytes:
+    """The bytes of a picture."""
     if suffix == ".html":
-        return write_text(target, chart.to_html(inline=True, json_kwds={"cls": _InScript}))
+        text: str = chart.to_html(inline=True, json_kwds={"cls": _InScript})
+        return text.encode()
     import vl_convert
 
     spec = chart_spec(chart)
     if suffix == ".svg":
-        return write_text(target, vl_convert.vegalite_to_svg(spec))
-    if suffix == ".pdf":
-        return write_bytes(target, vl_convert.vegalite_to_pdf(spec))
-    return write_bytes(target, vl_convert.vegalite_to_png(spec, scale=2))
+        return vl_convert.vegalite_to_svg(spec).encode()
+    picture: bytes = vl_convert.vegalite_to_pdf(spec) if suffix == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
+    return picture
+
+
+def _address_space() -> int | None:
+    """How many bytes of addresses this process may have; None without a limit."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def chart_spec(chart: Any) -> dict[str, Any]:

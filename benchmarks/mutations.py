@@ -1,0 +1,155 @@
+"""Break our own lines one at a time and see a test fail: `python -m benchmarks.mutations`.
+
+Each mutant of mutants.py is applied in a temporary copy of the source, and the narrowest tests that should notice are
+run until the first failure, those marked slow left out. Tests that fail without a mutant count for nothing, and a test
+that takes five times as long as without counts as one that noticed. A text that is not there any more, or twice, is
+stale, which counts as a survivor. `--only TEXT` takes those whose file or name contains it; `--resume` keeps what the
+result file says of mutants that were killed, where their file, break and tests are the same as then.
+"""
+
+import argparse
+import compileall
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.mutants import MUTANTS, Mutant
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "results" / "reliability" / "mutations.json"
+PATIENCE = 5.0  # times as long as the tests take without a mutant
+AIM = 0.95
+
+
+def apply(mutant: Mutant, source: Path) -> str | None:
+    """Write the broken file; returns the text that was there, None where the break does not fit."""
+    path = source / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        return None
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    return text
+
+
+class Bench:
+    """A copy of the source in which one file at a time is broken, and how long its tests take when none is."""
+
+    def __init__(self, copy: Path) -> None:
+        self.copy, self._unbroken = copy, dict[tuple[str, ...], float]()
+        shutil.copytree(ROOT / "src" / "deepwide", copy / "deepwide")
+        compileall.compile_dir(copy / "deepwide", quiet=1)
+
+    def test(self, mutant: Mutant) -> dict[str, Any]:
+        """What the tests say about one mutant: killed with the first test that failed, or survived."""
+        if mutant.tests not in self._unbroken:
+            code, by, seconds = self._run(mutant.tests, None)
+            if code:
+                raise SystemExit(f"without any mutant {by or ' '.join(mutant.tests)} fails: mend that first")
+            self._unbroken[mutant.tests] = seconds
+        text = apply(mutant, self.copy / "deepwide")
+        if text is None:
+            return {"outcome": "stale"}
+        broken = self.copy / "deepwide" / mutant.file
+        for cached in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
+            cached.unlink()
+        try:
+            code, by, seconds = self._run(mutant.tests, 60 + PATIENCE * self._unbroken[mutant.tests])
+        finally:
+            broken.write_text(text, encoding="utf-8")
+        outcome = {0: "survived", 1: "killed", 2: "killed"}.get(code, f"exit code {code}")
+        return {"outcome": outcome, "by": by, "seconds": round(seconds, 1)}
+
+    def _run(self, tests: Sequence[str], longest: float | None) -> tuple[int, str, float]:
+        environment = os.environ | {"PYTHONPATH": str(self.copy), "OMP_NUM_THREADS": "1"}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # or the next mutant of a file might be taken for this one
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                [*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=longest,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return 1, "no end", time.monotonic() - began
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        return done.returncode, failed[1] if failed else "", time.monotonic() - began
+
+
+def run(mutants: Iterable[Mutant], before: dict[str, Any], out: Path | None) -> dict[str, Any]:
+    """Every mutant in turn; what is known is written after each."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="deepwide-mutants-") as folder:
+        bench = Bench(Path(folder))
+        for mutant in mutants:
+            key = _key(mutant)
+            said = before.get(key) or bench.test(mutant)
+            rows.append({"file": mutant.file, "name": mutant.name, "review": mutant.review, "key": key} | said)
+            print(f"{rows[-1]['outcome']:9} {mutant.file}: {mutant.name}  {said.get('by', '')}", flush=True)
+            if out is not None:
+                write(rows, out)
+    return summary(rows)
+
+
+def _key(mutant: Mutant) -> str:
+    """What an outcome depends on, as far as it is cheap to say: the file, the break and the tests."""
+    parts = [mutant.old, mutant.new, (ROOT / "src" / "deepwide" / mutant.file).read_text(encoding="utf-8")]
+    parts += [(ROOT / path).read_text(encoding="utf-8") for path in mutant.tests]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many were noticed, of all and of the review's kinds."""
+
+    def share(some: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        killed = sum(row["outcome"] == "killed" for row in some)
+        return {"mutants": len(some), "killed": killed, "share": round(killed / len(some), 4) if some else None}
+
+    return {
+        "command": "python -m benchmarks.mutations",
+        "aim": f"at least {AIM:.0%} killed",
+        "all": share(rows),
+        "of the review": share([row for row in rows if row["review"]]),
+        "survivors": [f"{row['file']}: {row['name']}" for row in rows if row["outcome"] != "killed"],
+        "mutants": list(rows),
+    }
+
+
+def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
+    """What is known so far."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(summary(rows), indent=1) + "\n", encoding="utf-8")
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run them, print the sum, and end with 1 where too many survive."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="those whose file or name contains this")
+    parser.add_argument("--resume", action="store_true", help="keep the outcomes that the result file has")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    given = parser.parse_args(words)
+    chosen = [mutant for mutant in MUTANTS if given.only in f"{mutant.file}: {mutant.name}"]
+    before = {}
+    if given.resume and given.out.exists():
+        kept = json.loads(given.out.read_text(encoding="utf-8"))["mutants"]
+        before = {
+            row["key"]: {name: row[name] for name in ("outcome", "by", "seconds") if name in row}
+            for row in kept
+            if row["outcome"] == "killed"
+        }
+    result = run(chosen, before, given.out if len(chosen) == len(MUTANTS) else None)
+    print(json.dumps({name: value for name, value in result.items() if name != "mutants"}, indent=1))
+    if not result["all"]["share"] or result["all"]["share"] < AIM:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
