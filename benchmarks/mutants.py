@@ -78,7 +78,7 @@ RUN = (
     + _of(
         "files.py",
         "tests/run/test_power.py tests/test_files.py",
-        ("files are not synced", "os.fsync(handle)", "pass if os.path.isfile(f'/proc/self/fd/{handle}') else os.fsync(handle)", R),
+        ("files are not synced", "os.fsync(handle)", "if os.path.isdir(f'/proc/self/fd/{handle}'):\n        os.fsync(handle)", R),
         ("folders are not synced", "handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)\n    try:",
          "handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)\n    try:\n        return", R),
         ("a new file is not synced", "        faults.write(file, content, f\"write of {path.name}\")\n        sync(file.fileno(), path.name)",

@@ -90,7 +90,7 @@ def test_where_addresses_are_limited_a_sentence_says_that_a_picture_cannot_be_dr
     words = [sys.executable, "-c", program, str(tmp_path / "a.svg")]
     run = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert "cannot be drawn within 8.59 GB of addresses (ulimit -v)" in run.stdout
+    assert "a picture cannot be drawn within 8.59 GB of addresses (ulimit -v)" in run.stdout
     assert not (tmp_path / "a.svg").exists()
 
 

@@ -12,6 +12,7 @@ read in pieces, and an archive that unpacks to hundreds of times its size is ref
 """
 
 import bz2
+import errno
 import gzip
 import hashlib
 import json
@@ -156,6 +157,7 @@ LONGEST_PARAGRAPH = 65536
 SPLIT_FROM = 1 << 20
 LONGEST_ROW = 16 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
 LONGEST_HEADER = 2 << 20  # bytes of what describes a member of a .tar, which is read as a whole
+ROW_BYTES = 16  # of memory that one row of a Parquet column takes at least
 MOST_RATIO, RATIO_FROM = 200, 64 << 20  # unpacked to packed, once so much is unpacked; text is below 20
 DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
@@ -224,6 +226,10 @@ def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
         else:
             yield path.read_bytes()
     except DAMAGED as error:
+        raise DeepwideError(f"{path} is damaged: {error}.") from None
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):  # the ways of bz2 and zipfile to say so
+            raise
         raise DeepwideError(f"{path} is damaged: {error}.") from None
     except (NotImplementedError, RuntimeError) as error:  # zipfile's words for a password or an odd compression
         if not name.endswith(".zip"):
@@ -325,10 +331,12 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
             raise DeepwideError(f"{path} has no column '{column}': {did_you_mean(column, list(columns))}")
         if columns[column] != polars.String:
             raise DeepwideError(f"column '{column}' of {path} holds {columns[column]}, not text (setting data.column).")
-        for rows in polars.scan_parquet(path, glob=False).select(column).collect_batches(chunk_size=1000):
-            for value in rows[column]:
-                if value is not None:
-                    yield value.encode("utf-8", "replace")
+        table = polars.scan_parquet(path, glob=False)
+        if ROW_BYTES * table.select(polars.len()).collect().item() > _most_unpacked(path):
+            raise _bomb(path)
+        batches = table.select(column).collect_batches(chunk_size=1000)
+        texts = (value.encode("utf-8", "replace") for rows in batches for value in rows[column] if value is not None)
+        yield from _limited(texts, path)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise DeepwideError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}.") from None
 

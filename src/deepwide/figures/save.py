@@ -51,21 +51,30 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     suffix = target.suffix.lower()
     if suffix == ".json":
         return write_text(target, chart.to_json() + "\n")
+    return write_bytes(target, picture(chart, suffix))
+
+
+def picture(chart: Any, suffix: str) -> bytes:
+    """The bytes of an Altair chart as .svg, .png, .pdf or .html.
+
+    The library that draws reserves far more addresses than it uses, and ends its process where it may not; so where
+    addresses are limited, another process draws.
+    """
     limit = _address_space()
     if limit is None:
-        return write_bytes(target, render(chart, suffix))
-    # The library reserves far more addresses than it uses, and ends the process where it may not: let that be another.
-    drawn = subprocess.run([sys.executable, "-c", CHILD, suffix], input=chart.to_json().encode(), capture_output=True)  # noqa: PLW1510
+        return render(chart, suffix)
+    words = [sys.executable, "-c", CHILD, suffix]
+    drawn = subprocess.run(words, input=chart.to_json().encode(), capture_output=True, check=False)
     if drawn.returncode:
         raise DeepwideError(
-            f"{target} cannot be drawn within {show_bytes(limit)} of addresses (ulimit -v), of which drawing reserves "
+            f"a picture cannot be drawn within {show_bytes(limit)} of addresses (ulimit -v), of which drawing reserves "
             "tens of GB: raise that limit, or save the picture as .json."
         )
-    return write_bytes(target, drawn.stdout)
+    return drawn.stdout
 
 
 def render(chart: Any, suffix: str) -> bytes:
-    """The bytes of a picture."""
+    """`picture` in this process."""
     if suffix == ".html":
         text: str = chart.to_html(inline=True, json_kwds={"cls": _InScript})
         return text.encode()
@@ -74,8 +83,8 @@ def render(chart: Any, suffix: str) -> bytes:
     spec = chart_spec(chart)
     if suffix == ".svg":
         return vl_convert.vegalite_to_svg(spec).encode()
-    picture: bytes = vl_convert.vegalite_to_pdf(spec) if suffix == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
-    return picture
+    pixels: bytes = vl_convert.vegalite_to_pdf(spec) if suffix == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
+    return pixels
 
 
 def _address_space() -> int | None:

@@ -43,8 +43,8 @@ def sweep(
 ) -> SweepState:
     """Run every cell that has not finished, and return where the sweep stands then. A finished sweep does nothing.
 
-    `progress` is called with the state at most once in `every` seconds (of many thousands of cells, more rarely). When `stop()` is true, running cells write a
-    checkpoint, and the next call resumes them. `resume` refuses a sweep of which no cell was begun. What went wrong
+    `progress` is called with the state at most once in `every` seconds (of many thousands of cells, more rarely). When
+    `stop()` is true, running cells write a checkpoint, and the next call resumes them. `resume` refuses a sweep of which no cell was begun. What went wrong
     with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error that did not pass, or by data that are
     missing or damaged), `stopped`; and `finished_before` if nothing was to do.
     """
@@ -139,12 +139,13 @@ def _reader(spec: SpecLike, runs: Path | str | None, processes: int | None, thre
     """A reader that forecasts as if the workers of now went on, or those that this machine has room for."""
     spec = as_spec(spec)
     home, cells = runs_folder(spec, runs), cells_of(spec)
-    state = StateReader(spec.name, cells, home).read()
-    if not state.left:
-        return StateReader(spec.name, cells, home)
-    slots = LocalExecutor(Resources(threads=threads), processes).slots
-    workers = processes or state.counts.get("running", 0) or slots
-    return StateReader(spec.name, cells, home, expected_seconds(cells, home, threads), min(workers, state.left))
+    reader = StateReader(spec.name, cells, home)
+    state = reader.read()
+    if state.left:
+        slots = LocalExecutor(Resources(threads=threads), processes).slots
+        workers = processes or state.counts.get("running", 0) or slots
+        reader.forecast(expected_seconds(cells, home, threads), min(workers, state.left))
+    return reader
 
 
 def _throttled(

@@ -213,9 +213,13 @@ class StateReader:
 
     def __init__(self, name: str, cells: Sequence[Cell], runs: Path, seconds: Sequence[float] = (), workers: int = 1):
         self.name, self.cells, self.runs = name, cells, runs
-        self._seconds = dict(zip((cell.id for cell in cells), seconds, strict=False))
-        self._pace = Pace(workers)
         self._known: dict[str, tuple[Signature, CellState]] = {}
+        self.forecast(seconds, workers)
+
+    def forecast(self, seconds: Sequence[float], workers: int) -> None:
+        """From now on, say how long the rest takes so many workers: `seconds` are those of each cell."""
+        self._seconds = dict(zip((cell.id for cell in self.cells), seconds, strict=False))
+        self._pace = Pace(workers)
 
     def read(self, *, started: int = 0, notes: Sequence[Note] = ()) -> SweepState:
         """The state now."""
