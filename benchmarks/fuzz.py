@@ -2,9 +2,9 @@
 
 Valid examples of each format are made here, damaged by the seeded ways of mutators.py, and given to the commands and
 functions that read them. Right is an answer or one sentence (DeepwideError; exit code 0, 1 or 2). Wrong is any other
-exception, more than ten seconds of CPU (or a minute of time) for one input, a peak above 1 GB of memory, an escape character that reaches the
-terminal, or a script of the input's in a page. Each format runs in a process of its own. An input is a function of the
-seed, the format and its number: `--format law --first 123 --count 1` gives that one again.
+exception, more than ten seconds of CPU (or a minute of time) for one input, a peak above 1 GB of memory, an escape
+character that reaches the terminal, or a script of the input's in a page. Each format runs in a process of its own. An
+input is a function of the seed, the format and its number: `--format law --first 123 --count 1` gives that one again.
 """
 
 import argparse
@@ -41,7 +41,7 @@ EVIL = "<script>alert(1)"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class TooLong(BaseException):  # noqa: N818
+class TooLong(BaseException):
     """One input took longer than it may; nothing of ours may catch this."""
 
 
@@ -542,7 +542,7 @@ def fuzz(name: str, first: int, count: int, seed: int, home: Path, keep: Path | 
     wrong: list[dict[str, Any]] = []
     longest, began = 0.0, time.monotonic()
     for number in range(first, first + count):
-        draw = random.Random(f"{seed} {name} {number}")  # noqa: S311
+        draw = random.Random(f"{seed} {name} {number}")
         example = draw.choice(examples) if made.damage else examples[number % len(examples)]
         here = home / "now"
         shutil.rmtree(here, ignore_errors=True)
@@ -610,7 +610,7 @@ def fuzz_all(count: int, seed: int, only: Sequence[str], keep: Path | None = Non
 
 
 def _quick() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,25 +90,31 @@ def live_look(spec: Path, runs: Path) -> dict[str, float]:
     return {"first_cpu_seconds": looks[0], "unchanged_cpu_seconds": looks[1]}
 
 
-def at(cells: int, home: Path) -> dict[str, Any]:
-    """Everything at one size."""
+def at(cells: int, home: Path, rows: dict[str, Any], say: Callable[[], None]) -> None:
+    """Everything at one size, into `rows`; what they say is written after each."""
     large, each, toy = home / "large.toml", home / "each.toml", home / "toys.toml"
     large.write_text(transformers(cells, 10 if cells >= 1000 else 1), encoding="utf-8")
     each.write_text(transformers(cells, 1), encoding="utf-8")
     toy.write_text(toys(cells), encoding="utf-8")
     runs = home / "runs"
-    rows: dict[str, Any] = {"plan": measured(["sweep", "plan", str(large)])}
-    rows["plan --json"] = measured(["sweep", "plan", str(large), "--json"])
-    rows["plan, every cell another rate"] = measured(["sweep", "plan", str(each)])
-    finished_runs(toy, runs)
     where = [str(toy), "--runs", str(runs)]
-    rows["status"] = measured(["sweep", "status", *where])
-    rows["export"] = measured(["sweep", "export", *where, "--to", str(home / "table.csv")])
-    rows["export --curves"] = measured(["sweep", "export", *where, "--curves", "--to", str(home / "curves.csv")])
-    rows["verify"] = measured(["sweep", "verify", str(runs)])
-    rows["run, all finished"] = measured(["sweep", "run", *where])
+    commands = {
+        "plan": ["plan", str(large)],
+        "plan --json": ["plan", str(large), "--json"],
+        "plan, every cell another rate": ["plan", str(each)],
+        "status": ["status", *where],
+        "export": ["export", *where, "--to", str(home / "table.csv")],
+        "export --curves": ["export", *where, "--curves", "--to", str(home / "curves.csv")],
+        "verify": ["verify", str(runs)],
+        "run, all finished": ["run", *where],
+    }
+    for name, words in commands.items():
+        if name == "status":
+            finished_runs(toy, runs)
+        rows[name] = measured(["sweep", *words])
+        say()
     rows["a look of the live table"] = live_look(toy, runs)
-    return rows
+    say()
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -117,26 +123,28 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args(words)
-    shared = Path("/dev/shm")  # noqa: S108
-    rows: dict[int, Any] = {}
+    shared = Path("/dev/shm")
+    rows: dict[str, Any] = {}
     for cells in given.sizes:
         home = Path(tempfile.mkdtemp(prefix="deepwide-scale-", dir=shared if shared.is_dir() else None))
         try:
-            rows[cells] = at(cells, home)
+            at(cells, home, rows.setdefault(str(cells), {}), lambda: write(rows, given.out))
         finally:
             shutil.rmtree(home, ignore_errors=True)
-        print(json.dumps({cells: rows[cells]}), file=sys.stderr, flush=True)
-    result: dict[str, Any] = {"command": "python -m benchmarks.sweep_scale", "cells": rows}
-    if {5_000, 50_000} <= rows.keys():
-        small, large = rows[5_000], rows[50_000]
-        result["ratio"] = {
-            what: round(large[what]["cpu_seconds"] / (10 * small[what]["cpu_seconds"]), 2)
-            for what in large
-            if "cpu_seconds" in large[what]
-        }
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(result, indent=1))
+    print(given.out.read_text(encoding="utf-8"))
+
+
+def write(rows: dict[str, Any], out: Path) -> None:
+    """What is known so far, and how far from linear it is."""
+    small, large = rows.get("5000", {}), rows.get("50000", {})
+    ratio = {
+        what: round(large[what]["cpu_seconds"] / (10 * small[what]["cpu_seconds"]), 2)
+        for what in large
+        if "cpu_seconds" in large[what] and what in small
+    }
+    result = {"command": "python -m benchmarks.sweep_scale", "cells": rows, "ratio": ratio}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""What benchmarks/fuzz.py and benchmarks/mutations.py measure at length, in small: hostile inputs, breaks of our code."""
+"""Hostile inputs and breaks of our own code, in small: at length by benchmarks/fuzz.py and benchmarks/mutations.py."""
 
 import json
 from pathlib import Path
 
 import pytest
-
 from benchmarks import fuzz, mutations
 from benchmarks.mutants import MUTANTS
 

@@ -86,7 +86,9 @@ def test_a_crash_while_tokens_are_made_leaves_no_corpus_that_looks_whole(
 
     with monkeypatch.context() as patch:
         patch.setattr("deepwide.faults.point", fail)
-        patch.setattr(corpus_module, "write_text", lambda path, _: path.touch() or path)  # the memo of the fingerprint is not at stake
+        patch.setattr(
+            corpus_module, "write_text", lambda path, _: path.touch() or path
+        )  # the memo of the fingerprint is not at stake
         with pytest.raises(OSError, match="Input/output"):
             prepare(config)
     assert list((private_cache / "tokens").iterdir()) == [], "neither the corpus nor a temporary folder"

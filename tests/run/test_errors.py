@@ -1,4 +1,4 @@
-"""EIO, ENOSPC, EMFILE, ESTALE and MemoryError at every write, sync, rename and read in turn: nothing is lost or failed."""
+"""Errors of the disk and of memory at every write, sync, rename and read in turn: nothing is lost or failed."""
 
 import os
 from collections.abc import Iterator

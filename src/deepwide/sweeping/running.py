@@ -44,9 +44,9 @@ def sweep(
     """Run every cell that has not finished, and return where the sweep stands then. A finished sweep does nothing.
 
     `progress` is called with the state at most once in `every` seconds (of many thousands of cells, more rarely). When
-    `stop()` is true, running cells write a checkpoint, and the next call resumes them. `resume` refuses a sweep of which no cell was begun. What went wrong
-    with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error that did not pass, or by data that are
-    missing or damaged), `stopped`; and `finished_before` if nothing was to do.
+    `stop()` is true, running cells write a checkpoint, and the next call resumes them. `resume` refuses a sweep of
+    which no cell was begun. What went wrong with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error
+    that did not pass, or by data that are missing or damaged), `stopped`; and `finished_before` if nothing was to do.
     """
     spec = as_spec(spec)
     home = runs_folder(spec, runs)

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from deepwide.answers import Answer, Note
 from deepwide.errors import DeepwideError
-from deepwide.run import FINISHED, UNREADABLE, RunFolder, UnreadableRun, has_result, read_lease, reason, remaining
+from deepwide.run import FINISHED, UNREADABLE, RunFolder, UnreadableRun, read_lease, reason, remaining
 from deepwide.sweeping.grid import Cell
 from deepwide.sweeping.trainers import Cost, trainer_of
 
