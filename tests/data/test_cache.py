@@ -60,9 +60,14 @@ def test_a_large_file_is_hashed_once_and_again_when_it_was_touched_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, sha256 = stored(tmp_path, [1, 2, 3])
-    hashed = []
+    hashed: list[tuple[bytes, ...]] = []
+
+    def spy(*content: bytes) -> "hashlib._Hash":
+        hashed.append(content)
+        return _Sha(*content)
+
     monkeypatch.setattr(cache, "HASHED_EACH_TIME", 2)
-    monkeypatch.setattr(cache.hashlib, "sha256", lambda *b: hashed.append(b) or _Sha(*b))  # type: ignore[func-returns-value]
+    monkeypatch.setattr("hashlib.sha256", spy)
 
     def check() -> int:
         hashed.clear()

@@ -22,10 +22,10 @@ import sysconfig
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from deepwide.data.cache import cache_folder
 from deepwide.data.config import DataConfig
@@ -369,8 +369,8 @@ class _Unpacked:
     def __init__(self, path: Path) -> None:
         with open(path, "rb") as file:
             start = file.read(6)
-        opened = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}.get(start[:2], open)
-        self._file: IO[bytes] = opened(path, "rb")
+        unpack: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+        self._file: IO[bytes] = unpack.get(start[:2], open)(path, "rb")
         self._path, self._most = path, _most_unpacked(path)
 
     def __enter__(self) -> Self:

@@ -82,7 +82,7 @@ def render(chart: Any, suffix: str) -> bytes:
 
     spec = chart_spec(chart)
     if suffix == ".svg":
-        return vl_convert.vegalite_to_svg(spec).encode()
+        return str(vl_convert.vegalite_to_svg(spec)).encode()
     pixels: bytes = vl_convert.vegalite_to_pdf(spec) if suffix == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
     return pixels
 

@@ -123,7 +123,7 @@ class ModelConfig(Part):
     def architecture(self, task: Task) -> Architecture:
         """The network these choices name, for a task."""
         try:
-            return _architecture(self, task)
+            return _architecture(self, task)  # type: ignore[arg-type]
         except TypeError:  # a task of another package that cannot be hashed
             return self._made_for(task)
 
