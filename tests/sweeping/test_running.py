@@ -167,7 +167,7 @@ def test_rows_are_a_table(memory: Path) -> None:
 
 def test_where_looking_takes_long_the_driver_looks_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     now, seen = [0.0], list[float]()
-    monkeypatch.setattr(running.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("deepwide.sweeping.running.time.monotonic", lambda: now[0])
 
     class Slow:
         def read(self, started: int) -> None:

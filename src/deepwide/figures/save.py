@@ -63,8 +63,9 @@ def picture(chart: Any, suffix: str) -> bytes:
     limit = _address_space()
     if limit is None:
         return render(chart, suffix)
+    definition: bytes = chart.to_json().encode()
     words = [sys.executable, "-c", CHILD, suffix]
-    drawn = subprocess.run(words, input=chart.to_json().encode(), capture_output=True, check=False)
+    drawn = subprocess.run(words, input=definition, capture_output=True, check=False)
     if drawn.returncode:
         raise DeepwideError(
             f"a picture cannot be drawn within {show_bytes(limit)} of addresses (ulimit -v), of which drawing reserves "
