@@ -169,6 +169,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "aim": f"at least {AIM:.0%} killed",
         "all": share(rows),
         "of the review": share([row for row in rows if row["review"]]),
+        "not run": len(MUTANTS) - len(rows),
         "survivors": [f"{row['file']}: {row['name']}" for row in rows if row["outcome"] != "killed"],
         "mutants": list(rows),
     }

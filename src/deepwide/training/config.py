@@ -207,6 +207,10 @@ class RunConfig(Part):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
         fields = spell_out(fields)
         cls.check_names(fields)
+        return cls._validated(fields)
+
+    @classmethod
+    def _validated(cls, fields: Mapping[str, Any]) -> Self:
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -282,7 +286,7 @@ def resolve(config: RunConfig | Mapping[str, Any]) -> RunConfig:
     cooldown = round(0.2 * steps) if s.cooldown is None else s.cooldown
     if warmup > steps or (s.kind == "constant" and warmup + cooldown > steps):
         raise DeepwideError(f"warm-up ({warmup}) and cooldown ({cooldown}) are longer than the run of {steps} steps.")
-    return type(given).of(
+    return type(given)._validated(
         {
             **given.model_dump(),
             "model": model,
