@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import fuzz, mutations
@@ -79,7 +80,9 @@ def test_mutants_that_survive_or_do_not_fit_are_counted_as_such(tmp_path: Path) 
 def test_what_is_committed_met_its_aims(name: str) -> None:
     """The last full runs: `python -m benchmarks.fuzz` and `python -m benchmarks.mutations`."""
     path = ROOT / "results" / "reliability" / f"{name}.json"
-    result = json.loads(path.read_text()) if path.exists() else {"inputs": 0, "not run": len(MUTANTS)}
+    result: dict[str, Any] = {"inputs": 0, "not run": len(MUTANTS)}
+    if path.exists():
+        result = json.loads(path.read_text())
     if name == "fuzz":
         if result["inputs"] < 20_000:
             pytest.skip(f"{result['inputs']} of 20,000 inputs were tried: run python -m benchmarks.fuzz")
