@@ -35,6 +35,23 @@ def test_a_grid_is_every_combination_once_in_the_order_of_the_file() -> None:
     assert len({cell.id for cell in cells}) == len(cells) == 8
 
 
+def test_a_shape_is_resolved_once_for_all_its_seeds_and_the_ids_are_those_of_each_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Very many seeds cost next to nothing; every seed is checked once."""
+    table: dict[str, Any] = {"name": "many", "run": {"steps": 10}, "grid": {"depth": [1, 2, 3], "width": [16]}}
+    alone = [cell for seed in (5, 0, 7) for cell in cells_of(make_spec(table | {"seeds": [seed]}))]
+    resolve = TransformerTrainer.resolve
+    spy = mock.Mock(side_effect=lambda config: resolve(TransformerTrainer(), config))
+    monkeypatch.setattr(TransformerTrainer, "resolve", staticmethod(spy))
+    together = cells_of(make_spec(table | {"seeds": [5, 0, 7]}))
+    assert {cell.id: cell.config for cell in together} == {cell.id: cell.config for cell in alone}
+    assert {cell.id: cell.cost for cell in together} == {cell.id: cell.cost for cell in alone}
+    assert spy.call_count == 3 + 2
+    with pytest.raises(DeepwideError, match="seed"):
+        cells_of(make_spec(table | {"seeds": [0, 2 * 10**9]}))
+
+
 def test_the_same_spec_gives_the_same_ids_in_another_process() -> None:
     code = (
         "from sweeping.toys import toys; from deepwide.sweeping import cells_of\n"

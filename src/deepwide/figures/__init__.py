@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deepwide.figures.save import chart_spec as chart_spec
     from deepwide.figures.save import check_suffix as check_suffix
     from deepwide.figures.save import clean as clean
+    from deepwide.figures.save import picture as picture
     from deepwide.figures.save import save_chart as save_chart
     from deepwide.figures.scaling import scaling_chart as scaling_chart
     from deepwide.figures.separation import bounds_figure as bounds_figure
@@ -89,6 +90,7 @@ _HOME = {
     "outcome_map": "outcomes",
     "path_chart": "paths",
     "on_dark": "style",
+    "picture": "save",
     "plan_map": "depth_width",
     "ranks_figure": "separation",
     "resample_plot": "resamples",
@@ -116,6 +118,7 @@ _LIGHT = (
     "check_suffix",
     "clean",
     "on_dark",
+    "picture",
     "style_sheet",
 )
 

@@ -74,12 +74,18 @@ def _cells(spec: Spec) -> list[Cell]:
     if number > MOST_CELLS:
         raise DeepwideError(f"{spec.name} has {number:,} cells, and {MOST_CELLS:,} is the most: shorten a list.")
     cells: dict[str, Cell] = {}
+    checked_seeds: set[int] = set()
     for values in itertools.product(*(values for _, values in axes.values())):
         varied = {name: value for (name, _), value in zip(axes.values(), values, strict=True)}
         point = _with(fixed, dict(zip(axes, values, strict=True)))
         for shape, shaped in _shapes(spec.iso, point, trainer):
+            first: Resolved | None = None
             for seed in spec.seeds:
-                resolved = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+                if first is None or seed not in checked_seeds:
+                    first = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+                    checked_seeds.add(seed)
+                # Nothing else depends on the seed: very large sweeps are resolved once per shape.
+                resolved = Resolved(first.config | {trainer.keys["seed"]: seed}, first.cost)
                 identity = trainer.identity(resolved.config)
                 name = run_id(resolved.config, **identity)
                 seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
