@@ -106,6 +106,13 @@ def plan(
     batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
     bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
     layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
+    machine: Annotated[
+        str | None, typer.Option(help="Times of a profile (see: deepwide time) or preset (deepwide time --presets).")
+    ] = None,
+    latency: Annotated[str | None, typer.Option(help="Longest time per decoded token: 8ms, 250us.")] = None,
+    throughput: Annotated[
+        str | None, typer.Option(help="Fewest decoded tokens per second, of all --batch sequences together.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Plot = None,
     json: Json = False,
@@ -143,6 +150,9 @@ def plan(
         batch=batch,
         bandwidth=bandwidth,
         layer_us=layer_us,
+        machine=machine,
+        latency=latency,
+        throughput=throughput,
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:

@@ -32,9 +32,7 @@ class Decoder:
         if s.kind != "decoder" or s.head != "tokens":
             raise DeepwideError(f"decoding is for decoders with a head for tokens, not for a {s.kind} (head {s.head}).")
         if model.design.attention == "hard":
-            raise DeepwideError(
-                "hard attention looks at whole sequences: decode with softmax or linear attention."
-            )
+            raise DeepwideError("hard attention looks at whole sequences: decode with softmax or linear attention.")
         self.model, self.room, self.length = model, s.context if room is None else room, 0
         if not 1 <= self.room <= s.context:
             raise DeepwideError(f"room must be from 1 to the context of {s.context:,} positions, not {self.room:,}.")
@@ -47,9 +45,7 @@ class Decoder:
         model, start, T = self.model, self.length, tokens_BT.shape[1]
         end = start + T
         if end > self.room:
-            raise DeepwideError(
-                f"{end:,} tokens are more than the {self.room:,} positions that the cache has."
-            )
+            raise DeepwideError(f"{end:,} tokens are more than the {self.room:,} positions that the cache has.")
         x_BTD = model.embedding(tokens_BT)
         if model.positions is not None:
             first = model.extra_positions + start
@@ -71,6 +67,14 @@ class Decoder:
             x_BTD = x_BTD * model.logits_multiplier
         weight_VD = model.embedding.weight if model.head is None else model.head.weight
         return functional.linear(x_BTD, weight_VD, model.head_bias)
+
+    def fill(self, length: int) -> None:
+        """Pretend to have read `length` tokens whose keys and values are 0: for timing, where numbers do not matter."""
+        if not 0 <= length <= self.room:
+            raise DeepwideError(f"length must be from 0 to {self.room:,} positions, not {length:,}.")
+        self.length = length
+        for past in self.past:
+            past.length = length
 
     def rewind(self, length: int = 0) -> None:
         """Forget all but the first `length` positions."""
