@@ -315,3 +315,17 @@ def test_a_sentence_ends_with_the_option_or_command_that_helps(
 def test_a_sequence_is_written_like_a_context() -> None:
     for written, length in (("1e6", 1_000_000), ("8Ki", 8192), ("512", 512)):
         assert ask("count", "gpt2", "--sequence", written)["flops"]["sequence"] == length
+
+
+def test_count_shows_the_fullest_device_of_a_split_model() -> None:
+    done = call("count", "gpt2", "--tensor-parallel", "4", "--data-parallel", "8", "--zero", "1")
+    assert "The fullest device (stage 1): tensor 4 × pipeline 1 × data 8, ZeRO 1" in done.stdout
+    assert ask("count", "gpt2", "--zero", "1", "--data-parallel", "2")["device"]["zero"] == 1
+
+
+def test_a_limit_on_time_is_shown_with_its_frontier() -> None:
+    done = call("plan", "100M", "--machine", "eager", "--latency", "3ms")
+    assert "(limit 3 ms)" in done.stdout
+    assert "Loss against decode time, within the budget" in done.stdout
+    assert "assumed, not measured" not in done.stdout
+    assert ask("plan", "100M", "--machine", "eager", "--latency", "3ms")["speed"]["limit_seconds"] == 0.003

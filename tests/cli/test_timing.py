@@ -11,9 +11,7 @@ SHAPES = ((1, 64), (2, 32), (4, 16), (2, 64), (4, 32), (8, 16))
 
 
 def test_a_measured_profile_is_shown_saved_and_planned_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        measuring.measure_machine, "__kwdefaults__", measuring.measure_machine.__kwdefaults__ | {"shapes": SHAPES}
-    )
+    monkeypatch.setitem(measuring.measure_machine.__kwdefaults__ or {}, "shapes", SHAPES)
     path = tmp_path / "machine.json"
     done = call("time", "--seconds", "1", "--threads", "1", "--device", "cpu", "--name", "tiny", "--save", str(path))
     assert done.returncode == 0, done.stderr

@@ -79,6 +79,6 @@ def test_the_machine_reads_at_some_rate() -> None:
         ({"device": "tpu"}, "no device 'tpu'"),
     ],
 )
-def test_bad_input_is_refused(wrong: dict[str, object], sentence: str) -> None:
+def test_bad_input_is_refused(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(DeepwideError, match=sentence):
-        measure_machine(**wrong)  # type: ignore[arg-type]
+        measure_machine(**wrong)

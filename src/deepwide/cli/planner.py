@@ -240,6 +240,12 @@ def count(
         Literal["flash", "eager"], typer.Option(help="Attention; eager keeps the score matrices.")
     ] = "flash",
     recompute: Annotated[bool, typer.Option("--recompute", help="Full activation checkpointing.")] = False,
+    tensor_parallel: Annotated[int, typer.Option(help="Devices that share every layer: memory per device.")] = 1,
+    pipeline_stages: Annotated[int, typer.Option(help="Groups of layers on devices of their own.")] = 1,
+    data_parallel: Annotated[int, typer.Option(help="Copies that read other sequences; see --zero.")] = 1,
+    zero: Annotated[
+        int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
+    ] = 0,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
     json: Json = False,
 ) -> None:
@@ -255,6 +261,10 @@ def count(
         inference_precision=inference_precision,
         attention=attention,
         recompute=recompute,
+        tensor_parallel=tensor_parallel,
+        pipeline_stages=pipeline_stages,
+        data_parallel=data_parallel,
+        zero=zero,
         **fields,
     )
     saved = _save(answer.shape, answer.family, save)

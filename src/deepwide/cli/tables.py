@@ -15,7 +15,7 @@ from rich.text import Text
 from deepwide.answers import Interval, Note
 from deepwide.laws import Law, Opinion
 from deepwide.quantities import plural, show_bytes, show_count, show_time
-from deepwide.shape import Shape
+from deepwide.shape import DeviceMemory, Shape
 
 if TYPE_CHECKING:
     from deepwide.catalogue import Model
@@ -387,8 +387,24 @@ def show_count_of(counted: "Count", to: Console) -> None:
             value = getattr(memory, part)
             add(rows, f"  {title} {part}", f"{about}{value:,}", show_bytes(value), formula)
     show(rows, to)
+    if counted.device is not None:
+        _show_device(counted.device, to)
     if counted.exact:
         show_notes(counted.notes, to)
+
+
+def _show_device(device: DeviceMemory, to: Console) -> None:
+    """The fullest device of a model that is split."""
+    split = f"tensor {device.tensor_parallel} × pipeline {device.pipeline_stages} × data {device.data_parallel}"
+    to.print(f"[bold]The fullest device[/bold] (stage {device.stage + 1}): {split}, ZeRO {device.zero}")
+    rows = table("memory<", "bytes", "")
+    for name in ("weights", "gradients", "optimiser", "activations", "logits"):
+        add(rows, name, f"{getattr(device, name):,}", show_bytes(getattr(device, name)))
+    add(rows, Text("training", style="bold"), f"{device.training:,}", show_bytes(device.training))
+    add(rows, "weights in bf16", f"{device.inference_weights:,}", show_bytes(device.inference_weights))
+    add(rows, "cache", f"{device.cache:,}", show_bytes(device.cache))
+    add(rows, Text("inference", style="bold"), f"{device.inference:,}", show_bytes(device.inference))
+    show(rows, to)
 
 
 def show_models(models: Sequence["Model"], to: Console) -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional
 from deepwide.errors import DeepwideError
 from deepwide.model.attention import Past
 from deepwide.model.layers import Rotation
-from deepwide.model.transformer import Transformer
+from deepwide.model.transformer import Block, Transformer
 
 
 class Decoder:
@@ -57,6 +57,7 @@ class Decoder:
             turn = model.cos[start:end], model.sin[start:end]
         bias_HTS = None if model.score_bias is None else model.score_bias[:, start:end, :end]
         for block, past in zip(model.blocks, self.past, strict=True):
+            assert isinstance(block, Block)
             x_BTD = block.continued(x_BTD, turn, bias_HTS, past)
         self.length = end
         if not every:

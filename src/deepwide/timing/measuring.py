@@ -123,7 +123,7 @@ def measure_machine(
 ) -> MachineProfile:
     """Time training steps, prefill and decoding of several depths and widths here, and fit the machine's law.
 
-    At least three rounds are measured, however short `seconds` is; a round takes about 15 seconds on two cores.
+    At least three rounds are measured, however short `seconds` is; on two cores a round takes tens of seconds.
     """
     if not isinstance(seconds, int | float) or not LEAST_SECONDS <= seconds <= 86_400:
         raise DeepwideError(f"seconds must be from {LEAST_SECONDS:g} to 86,400, not {str(seconds)[:20]}.")
