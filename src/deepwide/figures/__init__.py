@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from deepwide.figures.style import CATEGORIES as CATEGORIES
     from deepwide.figures.style import GROUNDS as GROUNDS
     from deepwide.figures.style import ORANGE as ORANGE
+    from deepwide.figures.style import RAMP as RAMP
     from deepwide.figures.style import on_dark as on_dark
     from deepwide.figures.style import style_sheet as style_sheet
 
@@ -62,6 +63,7 @@ _HOME = {
     "OWN_LAW_COLOUR": "depth_width",
     "ORANGE": "style",
     "OWN_LAW_DASH": "depth_width",
+    "RAMP": "style",
     "Point": "depth_width",
     "accuracy_chart": "solved",
     "attention_chart": "attention",
@@ -107,6 +109,7 @@ _LIGHT = (
     "OWN_LAW_COLOUR",
     "ORANGE",
     "OWN_LAW_DASH",
+    "RAMP",
     "chart_spec",
     "check_suffix",
     "clean",
