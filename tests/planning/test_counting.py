@@ -51,7 +51,7 @@ def test_it_is_a_json_document() -> None:
     assert document["params"]["total"] == 124_439_808
     assert set(document) == {
         "name", "shape", "family", "exact", "params", "flops", "training_memory", "inference_memory", "notes",
-            "device",
+        "device",
     }  # fmt: skip
 
 
