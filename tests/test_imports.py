@@ -49,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "timing": TRAINING | {"training"},
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
-    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
+    "pooling": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
+    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting", "pooling"},
     "probes": BOTTOM | {"shape", "model"},
     "logic": BOTTOM | {"shape", "model"},
 }

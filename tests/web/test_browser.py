@@ -18,6 +18,7 @@ from benchmarks.web.settings import FITTED, lines_of
 from cli.calling import ask
 from deepwide.catalogue import all_models, find_model
 from deepwide.cli.tables import show_audit
+from deepwide.figures import LAW_COLOURS
 from deepwide.laws import save_law
 from deepwide.planning import audit, plan
 from deepwide.quantities import show_bytes, show_count
@@ -137,7 +138,7 @@ def test_keys_of_the_map_are_drawn_as_what_they_explain(page: Any) -> None:
         key, drawn = (page.eval_on_selector(f"{where} .{mark}", style, shown) for where in (".legend .key", "#map"))
         assert key == drawn, mark
     lines = page.evaluate("[...document.querySelectorAll('#law-keys line')].map(each => getComputedStyle(each).stroke)")
-    assert len(set(lines)) == len(lines) == 4
+    assert len(set(lines)) == len(lines) == len(LAW_COLOURS)
 
 
 def test_nothing_is_blank_below_the_fold_once_the_dial_rests(page: Any) -> None:

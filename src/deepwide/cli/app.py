@@ -156,6 +156,7 @@ HOME = {
     "sweep": "sweep",
     "worker": "sweep",
     "fit": "fit",
+    "evidence": "evidence",
     "study": "study",
     "logic": "logic",
     "report": "report",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.depth_width import plan_map as plan_map
     from deepwide.figures.fitted import draw_fit as draw_fit
+    from deepwide.figures.forest import forest_chart as forest_chart
     from deepwide.figures.intervals import interval_chart as interval_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
     from deepwide.figures.layers import layer_chart as layer_chart
@@ -78,6 +79,7 @@ _HOME = {
     "depth_width_map": "depth_width",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
+    "forest_chart": "forest",
     "growth_chart": "outcomes",
     "head_map": "solved",
     "interval_chart": "intervals",
