@@ -147,6 +147,7 @@ HOME = {
     "count": "planner",
     "models": "planner",
     "laws": "planner",
+    "time": "timing",
     "page": "page",
     "bounds": "separation",
     "rank": "rank",
