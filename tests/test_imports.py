@@ -48,7 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": TRAINING,
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
-    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting"},
+    "designing": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
+    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting", "designing"},
     "probes": BOTTOM | {"shape", "model"},
     "logic": BOTTOM | {"shape", "model"},
 }
