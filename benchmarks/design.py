@@ -38,9 +38,9 @@ ROWS = {
     "2.7 times steeper when too shallow": Row("steeper", steeper=2.7),
     "ladder, tokens = 20·total": Row("ladder", "L", "constant ratio, large", ladder=True),
 }
-BUDGETS = (1.0, 2.0, 4.0, 8.0, 16.0)  # in runs of the largest size
+BUDGETS = (1.0, 2.0, 4.0, 8.0)  # in runs of the largest size
 TOKENS = 8e7
-RATIOS = (4.5, 4.0, 3.5, 3.2)  # of the interval at the target, high/low
+RATIOS = (5.0, 4.0, 3.5, 3.0)  # of the interval at the target, high/low
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +144,13 @@ def grids(here: World) -> Iterator[tuple[str, list[int]]]:
     """Uniform grids of depths × sizes, all seeds alike."""
     sizes = np.unique(here.size)
     depths = np.unique(here.pool.places.depth)
-    for top, low, number in itertools.product((5, 7, 9), (0, 2, 4), (3, 4, 6)):
-        if top >= len(sizes):
-            top = len(sizes) - 1
+    for top, low, number in itertools.product((6, 9), (0, 3), (3, 4, 6)):
+        top = min(top, len(sizes) - 1) if top == 9 else top - 2 * (len(sizes) < 10)
         chosen = np.unique(np.round(np.linspace(low, top, number)).astype(int))
         if len(chosen) < number:
             continue
-        for name, which in (("all", slice(None)), ("every other", slice(0, None, 2)), ("middle", slice(1, 6)),
-                            ("five of the lower", slice(0, 5)), ("three", slice(1, 6, 2))):  # fmt: skip
-            for seeds in (1, 2, 4):
+        for name, which in (("all", slice(None)), ("every other", slice(0, None, 2)), ("the middle", slice(1, 6))):
+            for seeds in (1, 3):
                 here_too = np.isin(here.size, sizes[chosen]) & np.isin(here.pool.places.depth, depths[which])
                 picks = np.flatnonzero(here_too).tolist()
                 label = f"{name} depths × {number} sizes {low} to {top} × {seeds} seeds"
@@ -172,14 +170,126 @@ def judged(here: World, picks: Sequence[int]) -> tuple[float, float, bool] | Non
 
 
 def summed(results: Sequence[tuple[float, float, bool] | None]) -> dict[str, Any]:
-    """Median cost and width, coverage, and how often nothing was stated."""
+    """Median cost and width, coverage, and how often nothing was stated (an interval without end)."""
     known = [result for result in results if result is not None]
-    if not known:
-        return {"sweeps": len(results), "declined": len(results)}
+    widths = [math.inf if result is None else result[1] for result in results]
+    middle = float(np.median(widths))
     return {
         "sweeps": len(results),
         "declined": len(results) - len(known),
-        "cost": float(np.median([cost for cost, _, _ in known])),
-        "high/low": math.exp(float(np.median([width for _, width, _ in known]))) if 2 * len(known) > len(results) else None,
-        "coverage": float(np.mean([inside for _, _, inside in known])),
+        "cost": float(np.median([cost for cost, _, _ in known])) if known else None,
+        "high/low": math.exp(middle) if math.isfinite(middle) else None,
+        "coverage": float(np.mean([inside for _, _, inside in known])) if known else None,
     }
+
+
+Measured = list[tuple[float, float, bool] | None]
+
+
+def measure_designed(row: Row, budget: float, number: int) -> dict[str, Any]:
+    """Designed sweeps of one budget: what they reach, and what was promised before the first run."""
+    results: Measured = []
+    promised, batches = [], []
+    for seed in range(number):
+        here = world(row, seed)
+        steps = list(designed(here, budget * here.largest_cost))
+        results.append(judged(here, steps[-1][0]))
+        promised.append(steps[0][1])
+        batches.append(len(steps))
+    return summed(results) | {"promised high/low": float(np.median(promised)), "batches": float(np.mean(batches))}
+
+
+def measure_order(row: Row, budget: float, number: int, order: Callable[[World, float], list[int]]) -> dict[str, Any]:
+    worlds = [world(row, seed) for seed in range(number)]
+    return summed([judged(here, order(here, budget * here.largest_cost)) for here in worlds])
+
+
+def measure_grids(row: Row, number: int, few: int = 3) -> dict[str, Any]:
+    """Uniform grids: a few sweeps of each, then as many as of the others for those that no cheaper one beats."""
+    worlds = [world(row, seed) for seed in range(number)]
+    first = {label: [judged(here, dict(grids(here))[label]) for here in worlds[:few]] for label, _ in grids(worlds[0])}
+    points = {label: summed(results) for label, results in first.items()}
+    usable = {label: point for label, point in points.items() if point["high/low"]}
+    best = {
+        label for label, point in usable.items()
+        if not any(other["cost"] <= point["cost"] and other["high/low"] < point["high/low"] for other in usable.values())
+    }  # fmt: skip
+    picks = [dict(grids(here)) for here in worlds]
+    return {
+        label: summed([*first[label], *(judged(here, p[label]) for here, p in zip(worlds[few:], picks[few:], strict=True))])
+        for label in sorted(best, key=lambda label: usable[label]["cost"])
+    }  # fmt: skip
+
+
+def cost_for(curve: Sequence[dict[str, Any]], ratio: float) -> float | None:
+    """What an interval of this high/low costs, between the measured points of a curve; None where it is never reached."""
+    points = sorted((point["cost"], math.log(point["high/low"])) for point in curve if point.get("high/low"))
+    wanted = math.log(ratio)
+    for i, (cost, width) in enumerate(points):
+        if width > wanted:
+            continue
+        if i == 0:
+            return cost
+        before, wide = points[i - 1]
+        share = (wide - wanted) / (wide - width)
+        return math.exp(math.log(before) + share * (math.log(cost) - math.log(before)))
+    return None
+
+
+def compared(row: dict[str, Any]) -> dict[str, Any]:
+    """FLOPs for the same interval: of each way over the designed one's."""
+    curves = {name: list(points.values()) for name, points in row.items() if name != "same interval"}
+    result = {}
+    for ratio in RATIOS:
+        costs = {name: cost_for(curve, ratio) for name, curve in curves.items()}
+        own = costs.pop("designed", None)
+        result[f"{ratio:g}"] = {"designed FLOPs": own} | {
+            name: cost / own if cost and own else None for name, cost in costs.items()
+        }
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--number", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after so long")
+    parser.add_argument("--only", default="", help="truths whose name contains this")
+    args = parser.parse_args(arguments)
+    result: dict[str, Any] = {"command": COMMAND, "rows": {}}
+    if args.out.exists():
+        result = json.loads(args.out.read_text())
+    start = time.monotonic()
+
+    def save() -> None:
+        rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
+
+    for name, row in ROWS.items():
+        if args.only not in name:
+            continue
+        table = result["rows"].setdefault(name, {})
+        for budget in BUDGETS:
+            ways: dict[str, Callable[[], dict[str, Any]]] = {
+                "designed": lambda row=row, budget=budget: measure_designed(row, budget, args.number),  # type: ignore[misc]
+                "random order": lambda row=row, budget=budget: measure_order(row, budget, args.number, random_order),  # type: ignore[misc]
+                "cheapest first": lambda row=row, budget=budget: measure_order(row, budget, args.number, cheapest_first),  # type: ignore[misc]
+            }  # fmt: skip
+            for way, measure in ways.items():
+                if time.monotonic() - start > args.seconds:
+                    return
+                points = table.setdefault(way, {})
+                if points.get(f"{budget:g}", {}).get("sweeps", 0) < args.number:
+                    points[f"{budget:g}"] = measure()
+                    print(name, budget, way, json.dumps(points[f"{budget:g}"]), flush=True)
+                    save()
+        if table.get("grid", {}) == {} or max(p["sweeps"] for p in table["grid"].values()) < args.number:
+            table["grid"] = measure_grids(row, args.number)
+        table["same interval"] = compared(table)
+        print(name, json.dumps(table["same interval"]), flush=True)
+        save()
+
+
+if __name__ == "__main__":
+    main()

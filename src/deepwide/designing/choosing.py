@@ -14,14 +14,13 @@ import numpy as np
 from deepwide.fitting import Covariances, Places
 from deepwide.quantities import Floats, Integers
 
-POWERS = (0.25, 0.5, 0.75, 1.0)
+POWERS = (0.4, 1.0)
 AT_THE_END = 3  # depths of the largest size
 NEAR = 1.25  # sizes within this factor are one
 MOST_RUNS = 150  # of one way
 TINY = 1e-4  # a fall of ln sd that is none
 SHARE = 0.25  # of the budget that a batch may cost
 SHAPES, DEPTHS = 8, 3  # without which nothing can be fitted
-SHARE_OF_PILOT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +69,16 @@ def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Plac
         if start is None:
             continue
         for power in POWERS:
-            result.append(_way(start[1].copy(), pool, end, allowed, budget, power, start[0]))
-    return [way for way in result if way.runs]
+            way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0])
+            result.append(_without_fit(way, len(before)))
+    return [way for way in result if way.runs and np.isfinite(way.log_sd[-1])]
+
+
+def _without_fit(way: Way, before: int) -> Way:
+    """The way with nothing known while there are fewer shapes than a fit needs."""
+    shapes = [before + len(set(way.runs[: i + 1])) for i in range(len(way.runs))]
+    log_sd = (sd if number >= SHAPES else np.inf for number, sd in zip(shapes, way.log_sd, strict=True))
+    return Way(way.runs, way.costs, tuple(log_sd))
 
 
 def _beginning(

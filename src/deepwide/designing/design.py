@@ -211,7 +211,10 @@ def _stop(decision: Decision, request: Request) -> Note | None:
         text = f"the interval's high/low is {decision.ratio:.3g}, and {request.until:g} was asked for"
         return Note.of("interval", text, ratio=decision.ratio, until=request.until)
     if not decision.batches:
-        return Note.of("budget", "what is left of the budget pays for no run that would help")
+        text = "what is left of the budget pays for no run that would help"
+        if decision.fit is None:
+            text = f"the budget pays for too few runs: nothing can be fitted to fewer than {SHAPES} shapes"
+        return Note.of("budget", text)
     after = decision.ratios[-1]
     if decision.interval is not None and math.log(after) > (1 - HELPS) * math.log(decision.ratio):
         beyond, rest = decision.floor_share
