@@ -105,7 +105,8 @@ def seeds_used(candidate: Candidate, runs: Runs | None) -> set[int]:
         return set()
     same = (runs.depth == candidate.depth) & (np.abs(runs.block_params / candidate.block_params - 1) < 1e-9)
     same &= np.isnan(runs.tokens) | (np.abs(runs.tokens / candidate.tokens - 1) < 1e-9)
-    return {int(seed) for seed in runs.seed[same]}
+    seeds = {int(seed) for seed in runs.seed[same]}
+    return seeds if len(seeds) == same.sum() else seeds | set(range(int(same.sum())))
 
 
 def pool_of(options: Sequence[Candidate], cost: Sequence[float], used: Sequence[set[int]]) -> Pool:
