@@ -52,7 +52,7 @@ def test_the_next_batch_is_a_sweep_that_costs_what_was_said() -> None:
         (run.depth, run.width, run.seed, run.train_flops) for run in design.next
     ]
     assert {cell.cost.tokens for cell in cells} == {run.tokens for run in design.next}
-    assert design.stages[0].measured
+    assert [stage.expected for stage in design.stages] == [False] + [True] * len(design.stages[1:])
     assert [stage.batch for stage in design.stages] == list(range(len(design.stages)))
     assert design.after.ratio < design.now.ratio
     interval, after = design.now.interval, design.after.interval

@@ -28,7 +28,7 @@ class DesignedRun(Answer):
 
 
 class Stage(Answer):
-    """The target's 95% interval at one moment: what was measured, or what is expected after a batch."""
+    """The target's 95% interval at one moment: what the runs say, or what is expected after a batch."""
 
     batch: int  # 0: before any of these runs
     runs: int  # of the batches so far
@@ -36,7 +36,7 @@ class Stage(Answer):
     expected_seconds: float  # of work by then, on one worker
     ratio: float  # high/low of the interval
     interval: Interval | None  # where one can be stated
-    measured: bool  # by a fit; else expected
+    expected: bool  # of runs that are to be done; else stated by what has been run
 
 
 class Design(Answer):
@@ -60,9 +60,8 @@ class Design(Answer):
 
     @property
     def now(self) -> Stage:
-        """The target as it is known now: the last stage that was measured, or the first that is expected."""
-        measured = [stage for stage in self.stages if stage.measured]
-        return measured[-1] if measured else next(stage for stage in self.stages if stage.batch == 0)
+        """The target as it is known now."""
+        return [stage for stage in self.stages if not stage.expected][-1]
 
     @property
     def after(self) -> Stage:

@@ -69,7 +69,7 @@ def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Plac
         if start is None:
             continue
         for power in POWERS:
-            way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0])
+            way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0], SHAPES - len(before))
             result.append(_without_fit(way, len(before)))
     return [way for way in result if way.runs and np.isfinite(way.log_sd[-1])]
 
@@ -102,8 +102,9 @@ def _beginning(
 
 
 def _way(
-    cov: Covariances, pool: Pool, end: int, allowed: Floats, budget: float, power: float, begun: Sequence[int]
+    cov: Covariances, pool: Pool, end: int, allowed: Floats, budget: float, power: float, begun: Sequence[int], new: int
 ) -> Way:
+    """Run after run while the budget lasts; no shape is repeated before there are `new` of them."""
     runs, costs, log_sd = list(begun), [], []
     if runs:
         spent = np.cumsum(pool.cost[runs])
@@ -111,7 +112,7 @@ def _way(
     left = budget - (costs[-1] if costs else 0.0)
     times = np.bincount(runs, minlength=len(pool))
     while len(runs) < MOST_RUNS:
-        free = allowed & (pool.cost <= left) & (times < pool.repeats)
+        free = allowed & (pool.cost <= left) & (times < (pool.repeats if (times > 0).sum() >= new else 1))
         if not free.any():
             break
         gains = cov.gains(end)

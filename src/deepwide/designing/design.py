@@ -143,7 +143,7 @@ def design_next(
         expected_seconds=spent.seconds,
         ratio=decision.ratio,
         interval=decision.interval,
-        measured=decision.interval is not None,
+        expected=False,
     )
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
     return Design(
@@ -199,7 +199,7 @@ def _expected(decision: Decision, runs: Sequence[DesignedRun], now: Stage) -> li
             expected_seconds=last.expected_seconds + sum(run.expected_seconds for run in these),
             ratio=ratio,
             interval=interval,
-            measured=False,
+            expected=True,
         )
         stages.append(last)
     return stages

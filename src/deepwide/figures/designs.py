@@ -33,8 +33,8 @@ def design_chart(design: "Design") -> Any:
     points = [{"spent": x, "ratio": min(y, WIDEST)} for x, y in design.frontier]
     stages = [
         {"spent": float(getattr(stage, per)), "ratio": min(stage.ratio, WIDEST), "batch": stage.batch,
-         "what": "measured" if stage.measured else "expected"}
-        for stage in design.stages if stage.measured or stage.batch
+         "what": "expected" if stage.expected else "measured"}
+        for stage in design.stages if stage.expected or stage.interval
     ]  # fmt: skip
     shown = [row for row in (*points, *stages) if row["spent"] > 0]
     least = min((row["spent"] for row in shown), default=1.0)
