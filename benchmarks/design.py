@@ -15,12 +15,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.coverage import TRUTHS, Row, covariance, mean_loss, truth_of
 
+from benchmarks.coverage import TRUTHS, Row, covariance, mean_loss, truth_of
 from deepwide.designing import Goalpost, Pool, decide
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Places, Runs, fit_joint
@@ -212,18 +213,20 @@ def measure_grids(row: Row, number: int, few: int = 3) -> dict[str, Any]:
     points = {label: summed(results) for label, results in first.items()}
     usable = {label: point for label, point in points.items() if point["high/low"]}
     best = {
-        label for label, point in usable.items()
-        if not any(other["cost"] <= point["cost"] and other["high/low"] < point["high/low"] for other in usable.values())
-    }  # fmt: skip
+        label
+        for label, p in usable.items()
+        if not any(q["cost"] <= p["cost"] and q["high/low"] < p["high/low"] for q in usable.values())
+    }
     picks = [dict(grids(here)) for here in worlds]
+    more = list(zip(worlds[few:], picks[few:], strict=True))
     return {
-        label: summed([*first[label], *(judged(here, p[label]) for here, p in zip(worlds[few:], picks[few:], strict=True))])
+        label: summed([*first[label], *(judged(here, chosen[label]) for here, chosen in more)])
         for label in sorted(best, key=lambda label: usable[label]["cost"])
-    }  # fmt: skip
+    }
 
 
 def cost_for(curve: Sequence[dict[str, Any]], ratio: float) -> float | None:
-    """What an interval of this high/low costs, between the measured points of a curve; None where it is never reached."""
+    """What an interval of this high/low costs, between the measured points of a curve; None where it is not reached."""
     points = sorted((point["cost"], math.log(point["high/low"])) for point in curve if point.get("high/low"))
     wanted = math.log(ratio)
     for i, (cost, width) in enumerate(points):
@@ -274,17 +277,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             continue
         table = result["rows"].setdefault(name, {})
         for budget in BUDGETS:
-            ways: dict[str, Callable[[], dict[str, Any]]] = {
-                "designed": lambda row=row, budget=budget: measure_designed(row, budget, args.number),  # type: ignore[misc]
-                "random order": lambda row=row, budget=budget: measure_order(row, budget, args.number, random_order),  # type: ignore[misc]
-                "cheapest first": lambda row=row, budget=budget: measure_order(row, budget, args.number, cheapest_first),  # type: ignore[misc]
-            }  # fmt: skip
+            ways: dict[str, Callable[[Row, float, int], dict[str, Any]]] = {
+                "designed": measure_designed,
+                "random order": partial(measure_order, order=random_order),
+                "cheapest first": partial(measure_order, order=cheapest_first),
+            }
             for way, measure in ways.items():
                 if time.monotonic() - start > args.seconds:
                     return
                 points = table.setdefault(way, {})
                 if points.get(f"{budget:g}", {}).get("sweeps", 0) < args.number:
-                    points[f"{budget:g}"] = measure()
+                    points[f"{budget:g}"] = measure(row, budget, args.number)
                     print(name, budget, way, json.dumps(points[f"{budget:g}"]), flush=True)
                     save()
         if table.get("grid", {}) == {} or max(p["sweeps"] for p in table["grid"].values()) < args.number:

@@ -103,21 +103,24 @@ def test_a_killed_process_is_resumed_with_the_same_bytes(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     done = subprocess.run(
-        [sys.executable, "-m", "deepwide", *words], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, "-m", "deepwide", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert content(home) == whole[1]
     assert json.loads(done.stdout)["stop"]["code"] == "budget"
 
 
-def test_a_finished_folder_is_answered_without_a_run(
-    whole: tuple[Design, dict[str, bytes]], tmp_path: Path
-) -> None:
+def test_a_finished_folder_is_answered_without_a_run(whole: tuple[Design, dict[str, bytes]], tmp_path: Path) -> None:
     run_designs(TOY, folder=tmp_path, **ASKED)
     reports: list[Design] = []
     again = run_designs(TOY, folder=tmp_path, report=reports.append, **ASKED)
     assert again.stop == whole[0].stop
     assert [design.stop for design in reports] == [again.stop]
-    more = run_designs(TOY, folder=tmp_path, **ASKED | {"budget": 2 * BUDGET})
+    more = run_designs(TOY, folder=tmp_path, **ASKED | {"budget": BUDGET + 30_000})
     assert more.spent > again.spent, "a larger budget goes on from there"
 
 

@@ -29,7 +29,9 @@ def tried(here: Pool, budget: float, runs: Runs | None) -> list[Way]:
 
 @settings(max_examples=25)
 @given(
-    budget=st.floats(1e4, 2e7), sizes=st.lists(st.floats(5e3, 1e6), min_size=1, max_size=4, unique=True), pilot=st.booleans()
+    budget=st.floats(1e4, 2e7),
+    sizes=st.lists(st.floats(5e3, 1e6), min_size=1, max_size=4, unique=True),
+    pilot=st.booleans(),
 )
 def test_no_way_costs_more_than_the_budget_or_repeats_more_than_it_may(
     budget: float, sizes: list[float], pilot: bool

@@ -56,7 +56,8 @@ def test_the_next_batch_is_a_sweep_that_costs_what_was_said() -> None:
     assert [stage.batch for stage in design.stages] == list(range(len(design.stages)))
     assert design.after.ratio < design.now.ratio
     interval, after = design.now.interval, design.after.interval
-    assert interval and after and interval.low and after.low and after.high
+    assert interval is not None
+    assert after is not None
     assert interval.low < after.low < interval.value < after.high
     assert design.after.train_flops == sum(run.train_flops for run in design.runs)
 

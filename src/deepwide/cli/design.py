@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 
 
-@group.command(epilog="Example: deepwide sweep design sweeps/first.toml runs/first --target 1M --budget 1e13 --to next.toml")
+@group.command(epilog="Example: deepwide sweep design sweeps/first.toml --target 1M --budget 1e13 --to next.toml")
 def design(
     base: Annotated[Path, typer.Argument(help="A sweep: its settings, and what may be run.", metavar="BASE.toml")],
     known: Annotated[
@@ -30,9 +30,15 @@ def design(
     goal: Annotated[
         Literal["depth", "loss"], typer.Option(help="What is to be known there: the best depth, or the loss at it.")
     ] = "depth",
-    sizes: Annotated[str | None, typer.Option(help="Sizes that may be run: 10k,40k or 10k:1M (default: iso.params).")] = None,
-    depths: Annotated[str | None, typer.Option(help="Depths that may be run: 1,2,4 or 1:16 (default: iso.depths).")] = None,
-    tokens: Annotated[str | None, typer.Option(help="Lengths that may be run: 2M or 1M:8M (default: the base's).")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes that may be run: 10k,40k or 10k:1M (default: iso.params).")
+    ] = None,
+    depths: Annotated[
+        str | None, typer.Option(help="Depths that may be run: 1,2,4 or 1:16 (default: iso.depths).")
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help="Lengths that may be run: 2M or 1M:8M (default: the base's).")
+    ] = None,
     until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
     to: Annotated[Path | None, typer.Option(help="Write the next batch as a sweep: a .toml file.")] = None,

@@ -1,4 +1,4 @@
-"""`deepwide sweep plan|run|status|resume|retry|export|verify|init` (`design` is beside it), and the executors' worker."""
+"""`deepwide sweep plan|run|status|resume|retry|export|verify|init` (`design`: see there), and the executors' worker."""
 
 import os
 import sys

@@ -89,8 +89,7 @@ class Design(Answer):
             known = f"{at}: {_interval(now.interval)} now, high/low {_ratio(now.ratio)}"
         if not self.runs:
             return f"{known}."
-        flops, seconds = (sum(getattr(run, key) for run in self.runs) for key in ("train_flops", "expected_seconds"))
-        del seconds
+        flops = sum(run.train_flops for run in self.runs)
         return (
             f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
             f"high/low {_ratio(self.after.ratio)}."

@@ -5,7 +5,6 @@ written once, whole, and never changed; what it says follows from the results of
 killed anywhere is repeated to resume: it finishes the cells of the last file and designs the next.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from typing import Any
 from deepwide.answers import Note
 from deepwide.designing.answer import Design, Stage, spec_text
 from deepwide.designing.candidates import Choice, candidates
-from deepwide.designing.design import Request, Spent, SpecLike, design_next
+from deepwide.designing.design import Request, SpecLike, Spent, design_next
 from deepwide.errors import DeepwideError
 from deepwide.files import make_folder, write_file
 from deepwide.fitting import Goal, Runs, read_runs
 from deepwide.run import has_result, read_lease
 from deepwide.sweeping import Cell, Spec, SweepState, as_spec, cells_of, read_spec, runs_folder, sweep
-
-NUMBERED = re.compile(r"design-(\d{3,})\.toml")
 
 
 def run_designs(

@@ -36,8 +36,8 @@ class Candidate(NamedTuple):
 def values_of(choice: Choice, what: str) -> list[int]:
     """The values that a choice names: one, several, "10k,20k", or a range "10k:1M" in steps of a factor.
 
-    >>> values_of("10k:80k", "sizes"), values_of("1:8", "depths"), values_of([1, 2], "depths"), values_of("2M", "tokens")
-    ([10000, 20000, 40000, 80000], [1, 2, 3, 4, 6, 8], [1, 2], [2000000])
+    >>> values_of("10k:80k", "sizes"), values_of("1:8", "depths"), values_of([1, 2], "depths")
+    ([10000, 20000, 40000, 80000], [1, 2, 3, 4, 6, 8], [1, 2])
     """
     if not isinstance(choice, str):
         parts = list(choice) if isinstance(choice, Sequence) else [choice]
@@ -78,7 +78,9 @@ def candidates(
         iso = {key: value for key, value in iso.items() if key not in ("tokens", "flops", "tokens_per_param")}
     number = len(iso["params"]) * len(iso["depths"]) * len(lengths)
     if number > MOST_CANDIDATES:
-        raise DeepwideError(f"{number:,} shapes and lengths may be run, and {MOST_CANDIDATES:,} is the most: choose fewer.")
+        raise DeepwideError(
+            f"{number:,} shapes and lengths may be run, and {MOST_CANDIDATES:,} is the most: choose fewer."
+        )
     table = base.model_dump(exclude={"cells", "iso"}) | {"seeds": base.seeds[:1]}
     groups: dict[tuple[int, int, int], list[Cell]] = {}
     for length in lengths:

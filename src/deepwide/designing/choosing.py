@@ -155,7 +155,7 @@ def batches(way: Way, pool: Pool, before: Places, budget: float, least: int, fit
     """
     order = sorted(way.runs, key=lambda run: (pool.cost[run], run))
     if not fitted:
-        order = _pilot_first(order, pool)
+        order = _new_first(order)
     result: list[tuple[int, ...]] = []
     left = budget
     while order:
@@ -177,10 +177,9 @@ def batches(way: Way, pool: Pool, before: Places, budget: float, least: int, fit
     return result
 
 
-def _pilot_first(order: list[int], pool: Pool) -> list[int]:
+def _new_first(order: Sequence[int]) -> list[int]:
     """Different shapes before repeats."""
-    seen: set[int] = set()
-    first = [run for run in order if not (run in seen or seen.add(run))]  # type: ignore[func-returns-value]
+    first = list(dict.fromkeys(order))
     rest = list(order)
     for run in first:
         rest.remove(run)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepwide.answers import Z95, Interval
-from deepwide.designing.choosing import Pool, Way, batches, best_way, ends_of, frontier, ways
+from deepwide.designing.choosing import Pool, batches, best_way, ends_of, frontier, ways
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of
 

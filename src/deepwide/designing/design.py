@@ -119,7 +119,10 @@ def design_next(
     before: Sequence[Stage] = (),
     taken: Mapping[tuple[int, int, int], set[int]] | None = None,
 ) -> Design:
-    """The design with what is left of the budget after `before`; `taken` are seeds of (depth, width, tokens) to avoid."""
+    """The design with what is left of the budget; `before` are the stages so far.
+
+    `taken` are the seeds of (depth, width, tokens) to avoid.
+    """
     used = [
         seeds_used(option, runs) | (taken or {}).get((option.depth, option.width, option.tokens), set())
         for option in options
@@ -165,9 +168,7 @@ def design_next(
     )
 
 
-def _runs(
-    decision: Decision, options: Sequence[Candidate], used: Sequence[set[int]], first: int
-) -> list[DesignedRun]:
+def _runs(decision: Decision, options: Sequence[Candidate], used: Sequence[set[int]], first: int) -> list[DesignedRun]:
     """The chosen runs with their seeds: of each shape the first that nobody has used."""
     taken = [set(seeds) for seeds in used]
     runs = []
@@ -176,8 +177,7 @@ def _runs(
             option = options[index]
             seed = next(seed for seed in range(first, first + len(taken[index]) + 1) if seed not in taken[index])
             taken[index].add(seed)
-            fields = {name: value for name, value in option._asdict().items()}
-            runs.append(DesignedRun(batch=number, seed=seed, **fields))
+            runs.append(DesignedRun(batch=number, seed=seed, **option._asdict()))
     return runs
 
 
@@ -231,7 +231,10 @@ def _stop(decision: Decision, request: Request) -> Note | None:
 def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     notes = []
     if decision.fit is None:
-        text = f"the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep, and has at least {SHAPES} shapes of {DEPTHS} depths"
+        text = (
+            "the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep, and has at least "
+            f"{SHAPES} shapes of {DEPTHS} depths"
+        )
         notes.append(Note.of("no_fit", text))
     elif decision.interval is None:
         text = f"the runs so far show no best depth ({decision.fit.declined}): the next are chosen to see one"

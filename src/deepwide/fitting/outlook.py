@@ -195,7 +195,7 @@ def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int
     if "embeddings" in names:
         sd[names.index("embeddings")] = fit.priors["embeddings"].sd if fit and "embeddings" in fit.priors else 0.05
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
-    theta = _prior_draws(names, pool, centre, draws, seed)
+    theta = _prior_draws(names, pool, draws, seed)
     noise = ASSUMED_NOISE
     misfit = (ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise)
     line = _line(whole, centre, centre_tokens)
@@ -217,7 +217,7 @@ def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int
     )
 
 
-def _prior_draws(names: Sequence[str], pool: Places, centre: float, number: int, seed: int) -> Floats:
+def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> Floats:
     """Parameters as they may be before any run: the best depth at the centre somewhere among the depths."""
     random = np.random.default_rng(seed)
     x = np.log(pool.depth)

@@ -91,9 +91,7 @@ def _cells(spec: Spec) -> list[Cell]:
     return list(cells.values())
 
 
-def _listed(
-    spec: Spec, point: dict[str, Any], trainer: Trainer
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _listed(spec: Spec, point: dict[str, Any], trainer: Trainer) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The cells that a spec lists, likewise; `seed` among what names one is its own."""
     for listed in spec.cells:
         settings = {trainer.keys.get(key, key): value for key, value in listed.items() if key != "seed"}

@@ -14,7 +14,7 @@ params = ["100k", "400k"]
 depths = [1, 2, 4, 8]
 tokens = "1M"                # the same tokens for all, or flops = "1e13": the same compute
 
-[[cells]]                    # instead of iso: cells one by one, as `sweep design` writes them; keys as in grid, and seed
+[[cells]]                    # instead of iso: cells one by one; keys as in grid, and seed
 depth = 4
 width = 48
 seed = 3                     # instead of all seeds
