@@ -44,6 +44,14 @@ def test_no_way_costs_more_than_the_budget_or_repeats_more_than_it_may(
         assert np.isfinite(way.log_sd[-1])
 
 
+def test_what_may_not_be_repeated_is_not_run() -> None:
+    here = pool()
+    spent = Pool(here.places, here.cost, np.where(here.places.depth == 4, 0, 2))
+    chosen = [run for way in tried(spent, 5e6, RUNS) for run in way.runs]
+    assert chosen
+    assert 4 not in here.places.depth[chosen]
+
+
 def test_the_same_question_gives_the_same_runs() -> None:
     assert tried(pool(), 3e6, RUNS) == tried(pool(), 3e6, RUNS)
 

@@ -87,7 +87,7 @@ def _beginning(
     """Three depths of the largest size: those that say most; None if the budget is too small."""
     cov = cov.copy()
     top = pool.places.block_params[allowed].max()
-    near = allowed & (pool.places.block_params > top / NEAR)
+    near = allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0)
     runs: list[int] = []
     spent = 0.0
     for _ in range(min(AT_THE_END, len(np.unique(pool.places.depth[near])))):
@@ -112,7 +112,8 @@ def _way(
     left = budget - (costs[-1] if costs else 0.0)
     times = np.bincount(runs, minlength=len(pool))
     while len(runs) < MOST_RUNS:
-        free = allowed & (pool.cost <= left) & (times < (pool.repeats if (times > 0).sum() >= new else 1))
+        most = pool.repeats if (times > 0).sum() >= new else np.minimum(pool.repeats, 1)
+        free = allowed & (pool.cost <= left) & (times < most)
         if not free.any():
             break
         gains = cov.gains(end)

@@ -61,7 +61,10 @@ def design_chart(design: "Design") -> Any:
     return framed(
         alt.vconcat(*panels).resolve_scale(color="independent"),
         f"{at} at {show_count(design.target_params)}: what to expect for how much",
-        "line: the best for each budget; points: the batches; dashed: no number of such runs gives less",
+        [
+            "line: the best for each budget; points: now (at the left edge) and after each batch;",
+            "dashed: no number of such runs gives less",
+        ],
     )
 
 

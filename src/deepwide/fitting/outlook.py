@@ -18,7 +18,7 @@ import numpy as np
 from deepwide.fitting.joint import SAME_LENGTH, SAME_SHARE, JointFit
 from deepwide.fitting.model import BEYOND, LENGTHS, PRIORS, RELAX, Design, best_log_depth, by_name, jacobian
 from deepwide.fitting.runs import Runs
-from deepwide.quantities import Floats, Integers
+from deepwide.quantities import Floats
 
 Goal = Literal["depth", "loss"]
 DRAWS = 12
@@ -48,13 +48,15 @@ class Places:
     def of(cls, runs: Runs) -> "Places":
         """One per cell of some runs."""
         _, first, counts = np.unique(runs.groups, return_index=True, return_counts=True)
-        columns = (runs.depth, runs.block_params, runs.total_params, runs.tokens)
-        return cls(*(column[first] for column in columns), counts.astype(float))
+        depth, block, total, tokens = (
+            column[first] for column in (runs.depth, runs.block_params, runs.total_params, runs.tokens)
+        )
+        return cls(depth, block, total, tokens, counts.astype(float))
 
     @classmethod
     def none(cls) -> "Places":
         """No runs."""
-        return cls(*[np.zeros(0)] * 5)
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,8 +252,8 @@ def _joined(one: Places, other: Places) -> Places:
     return Places(*(np.concatenate([getattr(one, name), getattr(other, name)]) for name in columns))
 
 
-def _same(design: Design) -> Integers:
+def _same(design: Design) -> Floats:
     """Which places are the same cell."""
     columns = [design.s, design.x, *([] if design.t is None else [design.t])]
     apart = [np.abs(np.subtract.outer(column, column)) < 1e-6 for column in columns]
-    return np.logical_and.reduce(apart).astype(float)
+    return np.asarray(np.logical_and.reduce(apart), dtype=float)
