@@ -50,7 +50,7 @@ def fit_tables() -> list[str]:
 
 def design_tables() -> list[str]:
     """What choosing runs saves, simulated and on real pools."""
-    return [saving_table(), promise_table(), replay_table()]
+    return [saving_table(), promise_table(), replay_table(), branches_table()]
 
 
 def saving_table() -> str:
@@ -64,9 +64,8 @@ def saving_table() -> str:
             if costs["designed FLOPs"] is None:
                 continue
             ways = [costs.get(way) for way in ("grid", "random order", "cheapest first")]
-            rows.append(
-                f"| {name} | {ratio} | {' | '.join('not reached' if w is None else f'{w:.2f}×' for w in ways)} |"
-            )
+            shown = ["not reached" if way is None else f"{way:.2f}×" for way in ways]
+            rows.append(f"| {name} | {ratio} | {' | '.join(shown)} |")
     return "\n".join(rows) + "\n"
 
 
@@ -87,6 +86,15 @@ def promise_table() -> str:
             cells = [f"{100 * point['coverage']:.0f}%", f"{point['high/low']:.3g}", f"{point['promised high/low']:.3g}"]
             cells += [covered, "–" if random is None else f"{100 * random:.0f}%"]
             rows.append(f"| {name} | {budget} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def branches_table() -> str:
+    """What shorter lengths should give."""
+    measured = result("design/branches.json")["expected high/low"]
+    budgets = list(next(iter(measured.values())))
+    rows = [f"| what may be run | {' | '.join(f'budget {b}' for b in budgets)} |", "|---" * (len(budgets) + 1) + "|"]
+    rows += [f"| {name} | {' | '.join(f'{row[b]:.3g}' for b in budgets)} |" for name, row in measured.items()]
     return "\n".join(rows) + "\n"
 
 

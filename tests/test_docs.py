@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 import typer.main
-from benchmarks.page_tables import ROOT, design_tables, fit_tables, published_studies, rank_tables, result, study_tables
+from benchmarks.page_tables import (
+    ROOT,
+    design_tables,
+    fit_tables,
+    published_studies,
+    rank_tables,
+    result,
+    study_tables,
+)
 from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
 import deepwide
