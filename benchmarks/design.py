@@ -82,7 +82,9 @@ class World:
             rows.append(pick)
             seeds.append(seed)
             noise.append(own + shared)
-        columns = {"tokens": place.tokens[rows], "total_params": place.total_params[rows]} if self.row.ladder else {}
+        columns: dict[str, Any] = (
+            {"tokens": place.tokens[rows], "total_params": place.total_params[rows]} if self.row.ladder else {}
+        )
         return Runs.of(
             depth=place.depth[rows], block_params=place.block_params[rows], seed=seeds,
             loss=np.exp(self.y[rows] + np.array(noise)), source="simulated", **columns,

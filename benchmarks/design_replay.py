@@ -39,8 +39,8 @@ def pool_of(runs: Runs) -> tuple[Pool, list[list[int]]]:
     groups = runs.groups
     rows = [np.flatnonzero(groups == group).tolist() for group in np.unique(groups)]
     first = [each[0] for each in rows]
-    columns = (runs.depth, runs.block_params, runs.total_params, runs.tokens)
-    places = Places(*(column[first] for column in columns), np.ones(len(first)))
+    size, total = runs.block_params[first], runs.total_params[first]
+    places = Places(runs.depth[first], size, total, runs.tokens[first], np.ones(len(first)))
     return Pool(places, cost_of(runs)[first], np.array([len(each) for each in rows])), rows
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from deepwide.designing import Design, auto, run_designs
 from deepwide.errors import DeepwideError
-from deepwide.sweeping import SweepState, cells_of, read_spec
+from deepwide.sweeping import SweepState, cells_of, read_spec, sweep
 from designing.bases import TOY
 
 BUDGET = 150_000
@@ -75,7 +75,7 @@ def test_an_interruption_anywhere_is_resumed_with_the_same_bytes(
             raise KeyboardInterrupt
         return real(*words, **named)
 
-    real = auto.sweep
+    real = sweep
     with mock.patch.object(auto, "sweep", interrupted), pytest.raises(KeyboardInterrupt):
         run_designs(TOY, folder=tmp_path, **ASKED)
     again = run_designs(TOY, folder=tmp_path, **ASKED)

@@ -1,6 +1,7 @@
 """One decision: what is known now is what the fit says, and what is expected follows."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_what_is_expected_of_runs_comes_true_on_average() -> None:
         L, N = here.places.depth[picks], here.places.block_params[picks]
         off = np.log(L / LAW.depth(N).value)
         loss = (0.9 + 8 * N**-0.2) * np.exp(0.02 * off**2 + draw.normal(0, 0.004, len(N)))
-        columns = {name: np.concatenate([getattr(first, name), new]) for name, new in
+        columns: dict[str, Any] = {name: np.concatenate([getattr(first, name), new]) for name, new in
                    (("depth", L), ("block_params", N), ("loss", loss))}  # fmt: skip
         law = fit_joint(Runs.of(**columns), bootstrap=400, examine=False).law()
         assert law

@@ -97,9 +97,9 @@ def test_it_stops_when_the_interval_suffices() -> None:
 def test_it_stops_and_says_so_when_more_runs_cannot_help() -> None:
     """Far beyond what may be run, growth there decides, and no small run says anything about it."""
     many = runs(largest=1.6e5)
-    rows = {name: np.tile(getattr(many, name), 6) for name in ("depth", "block_params", "loss")}
-    wiggle = np.exp(np.random.default_rng(0).normal(0, 0.001, len(rows["loss"])))
-    known = Runs.of(**rows | {"loss": rows["loss"] * wiggle}, seed=np.repeat(np.arange(6), len(many)))
+    depth, size, loss = (np.tile(column, 6) for column in (many.depth, many.block_params, many.loss))
+    loss = loss * np.exp(np.random.default_rng(0).normal(0, 0.001, len(loss)))
+    known = Runs.of(depth=depth, block_params=size, loss=loss, seed=np.repeat(np.arange(6), len(many)))
     design = ask(known, target="1B", budget="1e10")
     assert design.stop
     assert design.stop.code == "misfit"

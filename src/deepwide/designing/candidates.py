@@ -39,6 +39,7 @@ def values_of(choice: Choice, what: str) -> list[int]:
     >>> values_of("10k:80k", "sizes"), values_of("1:8", "depths"), values_of([1, 2], "depths")
     ([10000, 20000, 40000, 80000], [1, 2, 3, 4, 6, 8], [1, 2])
     """
+    parts: list[str | int | float]
     if not isinstance(choice, str):
         parts = list(choice) if isinstance(choice, Sequence) else [choice]
     elif ":" in choice:
@@ -46,8 +47,8 @@ def values_of(choice: Choice, what: str) -> list[int]:
         if high < low:
             raise DeepwideError(f"the range of {what} {quoted(choice)} ends before it begins: write LOW:HIGH.")
         number = math.ceil(round(math.log(high / low) / math.log(STEPS[what]), 6))
-        parts = [float(f"{value:.3g}") for value in np.geomspace(low, high, number + 1)] if number else [low]
-        parts = [max(low, min(high, round(part))) for part in parts]
+        steps = np.geomspace(low, high, number + 1).tolist() if number else [low]
+        parts = [max(low, min(high, round(float(f"{step:.3g}")))) for step in steps]
     else:
         parts = list(choice.split(","))
     values = sorted({parse_count(part, f"one of the {what}") for part in parts})
@@ -113,11 +114,11 @@ def seeds_used(candidate: Candidate, runs: Runs | None) -> set[int]:
 
 def pool_of(options: Sequence[Candidate], cost: Sequence[float], used: Sequence[set[int]]) -> Pool:
     """Candidates as columns."""
-    columns = ("depth", "block_params", "total_params", "tokens")
-    places = Places(
-        *(np.array([getattr(option, name) for option in options], dtype=float) for name in columns),
-        np.ones(len(options)),
+    depth, block, total, tokens = (
+        np.array([getattr(option, name) for option in options], dtype=float)
+        for name in ("depth", "block_params", "total_params", "tokens")
     )
+    places = Places(depth, block, total, tokens, np.ones(len(options)))
     repeats = np.array([max(0, MOST_SEEDS - len(seeds)) for seeds in used])
     return Pool(places, np.array(cost, dtype=float), repeats)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepwide.fitting import Covariances, Places
-from deepwide.quantities import Floats, Integers
+from deepwide.quantities import Floats, Integers, Numbers
 
 POWERS = (0.4, 1.0)
 AT_THE_END = 3  # depths of the largest size
@@ -82,7 +82,7 @@ def _without_fit(way: Way, before: int) -> Way:
 
 
 def _beginning(
-    cov: Covariances, pool: Pool, end: int, allowed: Floats, budget: float
+    cov: Covariances, pool: Pool, end: int, allowed: Numbers, budget: float
 ) -> tuple[tuple[int, ...], Covariances] | None:
     """Three depths of the largest size: those that say most; None if the budget is too small."""
     cov = cov.copy()
@@ -102,7 +102,14 @@ def _beginning(
 
 
 def _way(
-    cov: Covariances, pool: Pool, end: int, allowed: Floats, budget: float, power: float, begun: Sequence[int], new: int
+    cov: Covariances,
+    pool: Pool,
+    end: int,
+    allowed: Numbers,
+    budget: float,
+    power: float,
+    begun: Sequence[int],
+    new: int,
 ) -> Way:
     """Run after run while the budget lasts; no shape is repeated before there are `new` of them."""
     runs, costs, log_sd = list(begun), [], []

@@ -30,8 +30,8 @@ def design_chart(design: "Design") -> Any:
     import altair as alt
 
     per = "train_flops" if design.unit == "FLOPs" else "expected_seconds"
-    points = [{"spent": x, "ratio": min(y, WIDEST)} for x, y in design.frontier]
-    stages = [
+    points: list[dict[str, Any]] = [{"spent": x, "ratio": min(y, WIDEST)} for x, y in design.frontier]
+    stages: list[dict[str, Any]] = [
         {"spent": float(getattr(stage, per)), "ratio": min(stage.ratio, WIDEST), "batch": stage.batch,
          "what": "expected" if stage.expected else "measured"}
         for stage in design.stages if stage.expected or stage.interval
@@ -76,7 +76,7 @@ def _runs(design: "Design") -> Any:
     for run in design.runs:
         key = (run.block_params, run.depth, run.batch)
         counts[key] = counts.get(key, 0) + 1
-    rows = [{"size": size, "layers": depth, "depth": str(batch), "seeds": number}
+    rows: list[dict[str, Any]] = [{"size": size, "layers": depth, "depth": str(batch), "seeds": number}
             for (size, depth, batch), number in sorted(counts.items())]  # fmt: skip
     span = (min(row["size"] for row in rows) / 1.3, max(row["size"] for row in rows) * 1.3)
     layers = sorted({row["layers"] for row in rows})
