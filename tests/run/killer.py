@@ -36,6 +36,7 @@ def main() -> None:
     trainer.identity(trainer.resolve(config).config)  # what this imports and caches, every child has for nothing
     for name in ("safetensors.numpy",) if config.get("trainer") == "toy" else REAL:
         importlib.import_module(name)
+    assert in_a_process(partial(run, home / "first", config, "")) == 0  # which leaves the corpus in the cache
     assert in_a_process(partial(run, whole, config, f"log:{log}")) == 0
     names, expected = log.read_text().splitlines(), contents(whole)
     report: dict[str, Any] = {"points": sorted(set(names)), "count": len(names), "tried": 0, "wrong": []}

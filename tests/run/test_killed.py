@@ -23,6 +23,7 @@ def kill_everywhere(home: Path, config: dict[str, Any], first: int = 1, stride: 
     done = subprocess.run(
         [sys.executable, str(KILLER), str(home / "runs"), str(settings), str(first), str(stride)],
         capture_output=True, text=True, timeout=400, check=False,
+        env=os.environ | {"DEEPWIDE_CACHE": str(home / "cache")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
