@@ -2,7 +2,7 @@
 
 Sweeps are simulated from truths that the model does not share (those of `benchmarks.coverage`). The target is the best
 depth at ten times the largest size that may be run. A designed sweep starts with nothing and pays for its pilot. The
-uniform grids are chosen in hindsight: of many that cover, the cheapest whose median interval is as narrow.
+uniform grids are chosen in hindsight: of many, those that no cheaper one beats, with lines between them.
 
 `python -m benchmarks.design --out results/design/simulated.json`; interrupted, it resumes.
 """
@@ -41,7 +41,6 @@ ROWS = {
 }
 BUDGETS = (1.0, 2.0, 4.0, 8.0)  # in runs of the largest size
 TOKENS = 8e7
-HONEST = 0.85  # coverage that a grid must have to be compared with
 RATIOS = (5.0, 4.0, 3.5, 3.0)  # of the interval at the target, high/low
 
 
@@ -243,18 +242,26 @@ def cost_for(curve: Sequence[dict[str, Any]], ratio: float) -> float | None:
 
 
 def compared(row: dict[str, Any]) -> dict[str, Any]:
-    """FLOPs for the same interval: of each way over the designed one's."""
-    curves = {name: list(points.values()) for name, points in row.items() if name not in ("same interval", "grid")}
-    honest = [point for point in row.get("grid", {}).values() if point["high/low"] and point["coverage"] >= HONEST]
+    """FLOPs for the same interval: of each way over the designed one's, every way interpolated alike.
+
+    Coverage is that of the first measured point of each way which is as narrow.
+    """
+    curves = {name: list(points.values()) for name, points in row.items() if name != "same interval"}
     result = {}
     for ratio in RATIOS:
         costs = {name: cost_for(curve, ratio) for name, curve in curves.items()}
-        costs["grid"] = min((point["cost"] for point in honest if point["high/low"] <= ratio), default=None)
         own = costs.pop("designed", None)
-        result[f"{ratio:g}"] = {"designed FLOPs": own} | {
-            name: cost / own if cost and own else None for name, cost in costs.items()
-        }
+        result[f"{ratio:g}"] = {
+            "designed FLOPs": own,
+            "coverage": {name: coverage_at(curve, ratio) for name, curve in curves.items()},
+        } | {name: cost / own if cost and own else None for name, cost in costs.items()}
     return result
+
+
+def coverage_at(curve: Sequence[dict[str, Any]], ratio: float) -> float | None:
+    """The coverage of the cheapest measured point that is as narrow."""
+    narrow = [point for point in curve if point.get("high/low") and point["high/low"] <= ratio]
+    return min(narrow, key=lambda point: point["cost"])["coverage"] if narrow else None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Reads every family's config with huge depths in a process of its own, where no other thread takes memory.
 
-    python huge_depths.py FAMILY.json    prints for each family and depth: peak bytes, seconds, and the depth or sentence
+python huge_depths.py FAMILY.json    prints for each family and depth: peak bytes, seconds, and the depth or sentence
 """
 
 import json
@@ -19,7 +19,9 @@ DEPTHS = (10**5, 10**5 + 1, 5 * 10**6, 10**9, 10**9 + 1, 10**18)
 def main() -> None:
     """See the module."""
     configs = json.loads(Path(sys.argv[1]).read_text())
-    print(json.dumps([[family, depth, *read(configs[family], family, depth)] for family in configs for depth in DEPTHS]))
+    print(
+        json.dumps([[family, depth, *read(configs[family], family, depth)] for family in configs for depth in DEPTHS])
+    )
 
 
 def read(real: dict[str, Any], family: str, depth: int) -> tuple[int, float, int | str]:

@@ -243,7 +243,7 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
         factor = request.params / largest
         text = (
             f"the target is {factor:.3g} times the largest size that may be run: no number of these runs brings "
-            f"high/low below {decision.floor:.3g}"
+            f"high/low below {decision.floor:.3g}, and what they give rests on how growth is assumed to go on there"
         )
         notes.append(Note.of("beyond", text, factor=factor, floor=decision.floor))
     return notes
