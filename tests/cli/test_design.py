@@ -88,3 +88,15 @@ def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str) -> Non
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_fit_that_declines_shows_no_interval(home: Path) -> None:
+    rows = ["depth,block_params,loss"]
+    noise = (1.0, 1.02, 0.98, 1.01, 0.99, 1.02, 1.0, 0.98, 1.01, 0.99, 1.0, 1.02)
+    cells = [(depth, size) for size in (10_000, 30_000, 100_000) for depth in (1, 2, 4, 8)]
+    rows += [f"{L},{N},{3 * N**-0.1 * wiggle}" for (L, N), wiggle in zip(cells, noise, strict=True)]
+    (home / "flat.csv").write_text("\n".join(rows))
+    done = call(*WORDS, "flat.csv")
+    assert done.returncode == 0, done.stderr
+    assert "none yet" in done.stdout
+    assert "Note: the runs so far show no best depth" in done.stdout

@@ -136,6 +136,9 @@ def _stages(stages: "tuple[Stage, ...]") -> Table:
         interval = stage.interval
         shown = "" if interval is None else f"{interval.low:.3g} to {interval.high:.3g}"
         ratio = f"{stage.ratio:.3g}" if stage.ratio < 1000 else "> 1,000"
+        ratio = (
+            ratio if stage.expected or interval else "none yet"
+        )  # what a fit that declines would give is no interval
         when = f"batch {stage.batch}" if stage.batch else "now"
         when = f"{when}{', expected' if stage.expected else ''}"
         table.add_row(when, str(stage.runs), show_count(stage.train_flops) if stage.runs else "0", ratio, shown)
