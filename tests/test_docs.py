@@ -90,7 +90,8 @@ def check_deepwide(words: list[str]) -> None:
     command: Any = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]
-    assert not getattr(command, "commands", None), f"no such verb: {words}"
+    alone = getattr(command, "invoke_without_command", False) and (not words or words[0].startswith("-"))
+    assert alone or not getattr(command, "commands", None), f"no such verb: {words}"
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     for word in words:
         if word.startswith("--"):
@@ -131,7 +132,8 @@ def test_the_api_page_shows_every_public_name_and_its_arguments() -> None:
     shown = dict(re.findall(r"^`deepwide\.(\w+)\(([^)`]*)\)`$", page, re.MULTILINE))
     for name, arguments in shown.items():
         parameters = inspect.signature(getattr(deepwide, name)).parameters.values()
-        names = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in parameters]
+        stars = {"VAR_KEYWORD": "**", "VAR_POSITIONAL": "*"}
+        names = [stars.get(p.kind.name, "") + p.name for p in parameters]
         assert [argument for argument in re.split(r",\s+", arguments) if argument != "*"] == names, name
     assert {name for name in deepwide.__all__ if not re.search(rf"\b{name}\b", page)} == set()
 

@@ -49,7 +49,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
     "designing": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
-    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting", "designing"},
+    "pooling": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
+    "figures": PLANNING
+    | TRAINING
+    | {"planning", "separation", "training", "sweeping", "fitting", "designing", "pooling"},
     "probes": BOTTOM | {"shape", "model"},
     "logic": BOTTOM | {"shape", "model"},
 }

@@ -1,15 +1,11 @@
-"""The pictures of the page and of a report in docs/: `python -m benchmarks.web.screenshots`.
-
-Where Debian's pngquant is installed, they are saved with 96 colours, at a third of the size.
-"""
+"""The pictures of the page and of a report in docs/: `python -m benchmarks.web.screenshots`."""
 
 import json
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from benchmarks.web.browser import chromium, missing, saved_page
+from benchmarks.web.pictures import save_small
 from deepwide.catalogue import find_model
 from deepwide.report import write_report
 from deepwide.shape import write_config
@@ -45,22 +41,11 @@ def main() -> None:
                 page.evaluate(DROP, [f"{AUDITED}.json", config])
             page.wait_for_timeout(800)
             page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
-            page.screenshot(path=str(DOCS / f"{name}.png"))
+            save_small(page, DOCS / f"{name}.png", LARGEST)
             page.close()
-            finish(DOCS / f"{name}.png")
         page = browser.new_page(viewport={"width": 980, "height": 1180})
         page.goto(write_report(REPORTED, Path(folder) / "report.html").as_uri())
-        page.screenshot(path=str(DOCS / "report.png"))
-        finish(DOCS / "report.png")
-
-
-def finish(picture: Path) -> None:
-    """Make it small where that can be done, and refuse one that is too large for a page."""
-    if program := shutil.which("pngquant"):
-        subprocess.run([program, "--force", "--ext", ".png", "96", picture], check=True)
-    if picture.stat().st_size > LARGEST:
-        raise SystemExit(f"{picture} has {picture.stat().st_size:,} bytes, above {LARGEST:,}: install pngquant.")
-    print(picture)
+        save_small(page, DOCS / "report.png", LARGEST)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 """The pictures of the server's pages in docs/: `python -m benchmarks.web.serve_screenshots`.
 
-The runs are simulated; studies and ranks are the published ones. Debian's pngquant makes the files a third as large.
+The runs are simulated; studies and ranks are the published ones.
 """
 
 import json
 import shutil
-import subprocess
 import tempfile
 import urllib.request
 from pathlib import Path
 
 from benchmarks.web.browser import chromium, missing
+from benchmarks.web.pictures import save_small
+from benchmarks.web.screenshots import LARGEST
 from benchmarks.web.served import served, write_runs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,12 +38,8 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=colours)
                 page.goto(url + address.format(sweep=sweeps[0]["id"]))
                 page.wait_for_timeout(6000)
-                path = ROOT / "docs" / f"{name}.png"
-                page.screenshot(path=str(path))
+                save_small(page, ROOT / "docs" / f"{name}.png", LARGEST)
                 page.close()
-                if program := shutil.which("pngquant"):
-                    subprocess.run([program, "--force", "--ext", ".png", "64", path], check=True)
-                print(path, path.stat().st_size)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ FITTED: dict[str, DepthLaw] = {
         TransitionLaw(name="own transition", a=4.9, b=0.06, fitted_block_params=(1e6, 1e9)),
     )
 }  # fmt: skip
-LAWS = ("levine", "levine", "gemstones", "nanochat", "depth-delusion", *FITTED)
+LAWS = ("levine", "levine", "pooled", "gemstones", "nanochat", "liu", "depth-delusion", *FITTED)
 
 
 def random_settings(generator: random.Random) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import deepwide
 from cli.calling import ask, call
 
 Run = subprocess.CompletedProcess[str]
@@ -144,17 +145,11 @@ def test_models_lists_searches_and_says_when_nothing_matches() -> None:
     assert "did you mean" in done.stderr
 
 
-def test_laws_lists_seven_with_citation_and_status() -> None:
+def test_laws_are_listed_with_citation_and_status() -> None:
     laws = ask("laws")
     assert [law["name"] for law in laws] == [
-        "levine",
-        "gemstones",
-        "nanochat",
-        "depth-delusion",
-        "kaplan",
-        "tay",
-        "wies",
-    ]
+        "levine", "pooled", "gemstones", "nanochat", "liu", "depth-delusion", "kaplan", "morph", "tay", "wies"
+    ]  # fmt: skip
     assert all(law["citation"] and law["status"] and law["tested"] for law in laws)
 
 
@@ -315,3 +310,10 @@ def test_a_sentence_ends_with_the_option_or_command_that_helps(
 def test_a_sequence_is_written_like_a_context() -> None:
     for written, length in (("1e6", 1_000_000), ("8Ki", 8192), ("512", 512)):
         assert ask("count", "gpt2", "--sequence", written)["flops"]["sequence"] == length
+
+
+def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
+    assert call("plan", "1.3B", "--brief").stdout.splitlines() == deepwide.plan("1.3B").brief().splitlines()
+    assert "in money" in call("audit", "llama-3-8b", "--price", "2").stdout
+    assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
+    assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2

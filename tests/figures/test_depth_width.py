@@ -140,7 +140,7 @@ def test_verdicts_and_laws_can_be_told_apart_without_colour() -> None:
         e["strokeDash"]["scale"]["range"] for layer in spec["layer"] if "strokeDash" in (e := layer["encoding"])
     )
     assert len(set(shapes)) == len(shapes)
-    assert len({str(dash) for dash in dashes}) == len(dashes) == 4
+    assert len({str(dash) for dash in dashes}) == len(dashes) == 6
 
 
 def test_an_audit_s_map_has_the_shape_of_the_same_size_at_the_law_s_depth() -> None:

@@ -18,6 +18,13 @@ def test_every_leverage_is_inside_the_frame() -> None:
         assert scale["domain"] == [0, pytest.approx(most)]
 
 
+def test_a_fit_without_leverage_has_one_panel() -> None:
+    bare = tuple(r._replace(leverage=0.0) for r in transition().residuals)
+    drawn = spec(residual_plot(transition().model_copy(update={"residuals": bare})))
+    assert "hconcat" not in drawn
+    assert not [each for each in layers(drawn) if each["encoding"].get("x", {}).get("field") == "leverage"]
+
+
 def test_many_depths_get_a_scale_of_colours_and_unknown_ones_no_legend() -> None:
     def colours(fit: Fit) -> list[dict[str, Any]]:
         made = [layer["encoding"] for layer in layers(spec(residual_plot(fit)))]

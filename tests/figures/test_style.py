@@ -27,6 +27,8 @@ from deepwide.figures.style import (
         (50, 3000, [50, 100, 200, 500, 1000, 2000]),
         (1, 1e4, [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000]),
         (1e3, 1e9, [10**n for n in range(3, 10)]),
+        (82_000, 130_000, [100_000, 120_000]),
+        (2.4, 2.6, []),
     ],
 )
 def test_ticks_are_round_and_fewer_per_decade_over_many_decades(low: float, high: float, expected: list[int]) -> None:

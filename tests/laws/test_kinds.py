@@ -345,3 +345,16 @@ def test_a_joint_law_prices_a_depth_by_its_draws() -> None:
     assert law.above(3, 1e6)[0] == pytest.approx(c * z**2 * (1 - a * z / math.hypot(z, 0.25)))
     with pytest.raises(ValueError, match="at least 100"):
         _joint(draws=law.draws[:50])
+
+
+@pytest.mark.parametrize(
+    ("size", "depth", "width"), [(85e6, 11.5, 785), (1.3e9, 26.8, 2011), (7e9, 45, 3588), (70e9, 93, 7941)]
+)
+def test_liu_s_minimum_is_the_arithmetic_of_its_printed_loss(size: float, depth: float, width: float) -> None:
+    law = depth_law("liu")
+    L = law.depth_at(size)
+    assert pytest.approx(depth, rel=0.015) == L  # somebody else's arithmetic, rounded on its way
+    assert math.sqrt(size / (12 * L)) == pytest.approx(width, rel=0.0075)
+    grid = np.geomspace(L / 3, 3 * L, 4001)
+    loss = 301 * np.sqrt(size / (12 * grid)) ** -0.96 + 3.05 * grid**-1.07
+    assert grid[np.argmin(loss)] == pytest.approx(L, rel=0.005)

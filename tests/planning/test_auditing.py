@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deepwide.answers import Interval
 from deepwide.catalogue import all_models, find_model
 from deepwide.errors import DeepwideError
-from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law
+from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law, worth_of
 from deepwide.planning import Audit, audit, plan
 from deepwide.shape import Shape, write_config
 
@@ -126,8 +126,8 @@ def test_far_beyond_the_data_no_loss_is_quoted() -> None:
 
 
 def test_a_law_at_odds_with_the_loss_data_is_said_to_be() -> None:
-    shape = Shape(depth=30, width=512)
-    deep = TransitionLaw(name="mine", a=1.0, b=0.03)
+    shape = Shape(depth=12, width=874, heads=2)
+    deep = TransitionLaw(name="mine", a=2.4, b=0.025)
     verdict = audit(shape, law=deep)
     assert verdict.verdict.outcome == "too shallow"
     assert verdict.cost == "negative"
@@ -148,10 +148,9 @@ def test_a_fitted_law_with_a_published_name_judges_and_is_listed_beside_it() -> 
 @pytest.mark.parametrize(
     ("name", "cost", "words"),
     [
-        ("qwen3-8b", "not measurable", "no measurable cost"),
-        ("llama-3.2-1b", "not determined", "cost not determined"),  # up to +1.52%
-        ("smollm2-1.7b", "not measurable", "no measurable cost"),
-        ("gemma-3-4b", "not measurable", "no measurable cost"),
+        ("qwen3-8b", "not determined", "cost not determined"),
+        ("llama-3.2-1b", "not determined", "cost not determined"),
+        ("smollm2-1.7b", "not determined", "cost not determined"),
     ],
 )
 def test_a_verdict_says_whether_its_cost_is_measurable(name: str, cost: str, words: str) -> None:
@@ -165,7 +164,7 @@ def test_a_verdict_says_whether_its_cost_is_measurable(name: str, cost: str, wor
 
 
 def test_a_wrong_depth_that_costs_says_so() -> None:
-    result = audit(Shape(depth=8, width=2048))
+    result = audit(Shape(depth=3, width=3328), law="pooled")
     assert result.cost == "measurable"
     assert result.words == "too shallow, measurable cost"
     assert "expect" in result.sentence
@@ -181,9 +180,25 @@ def test_an_audit_has_a_verdict_with_its_claim_rule_and_measurement() -> None:
     assert "95%" in verdict.rule
 
 
+def test_what_a_depth_is_worth_is_the_loss_put_into_the_surface() -> None:
+    result = audit("llama-3-8b", tokens="15T", price=2.0)
+    assert result.worth is not None
+    assert result.loss_percent is not None
+    per_flop = 2.0 / 3600 / 4e14
+    assert result.worth == worth_of(result.loss_percent, result.params.total, 15e12, "epoch", per_flop)
+    assert result.worth.money is not None
+    usual = audit("llama-3-8b").worth
+    assert usual is not None
+    assert (usual.tokens, usual.money) == (20 * result.params.total, None)
+    assert audit("mixtral-8x7b").worth is None, "the surface is of dense models"
+    for wrong in ({"price": -1}, {"price": 1, "gpu_flops": 0}, {"tokens": "many"}, {"compute": "nobody"}):
+        with pytest.raises(DeepwideError):
+            audit("llama-3-8b", **wrong)
+
+
 def test_it_is_a_row_and_a_json_document() -> None:
     (row,) = audit("gpt3-175b").rows()
-    assert (row["outcome"], row["cost"], row["depth"]) == ("too deep", "not measurable", 96)
+    assert (row["outcome"], row["cost"], row["depth"]) == ("too deep", "not determined", 96)
     document = audit("gpt3-175b").model_dump(mode="json")
     assert document["verdict"]["outcome"] == "too deep"
     assert {"code", "text", "data"} == set(document["notes"][0])

@@ -361,12 +361,23 @@ def test_the_keywords_are_the_options_of_the_command_line() -> None:
     """Newcomer's review, S18: feed_forward and inference_precision were unknown."""
     from deepwide.cli.planner import plan as command
 
-    flags = {"total", "flops", "memory", "save", "plot", "json", "budget"}  # the kind of budget, and what is printed
+    # The kind of budget, what is printed, and the sets of which the law is pooled.
+    flags = {"total", "flops", "memory", "save", "plot", "json", "brief", "budget", "evidence"}
     options = set(inspect.signature(command).parameters) - flags
     known = set(inspect.signature(plan).parameters) | set(Style.model_fields)
     assert options <= known
     best = plan("1.3B", feed_forward="plain", inference_precision="int8", tokens="2T", vocab="32k")
     assert (best.family, best.shape.vocab, best.tokens) == ("gpt2", 32_000, 2 * 10**12)
+
+
+def test_a_brief_plan_is_five_lines_of_a_chat_message() -> None:
+    for options in ({}, {"kv_heads": 8, "vocab": "128k"}, {"law": "pooled"}, {"kind": "flops"}):
+        lines = plan("1e21" if "kind" in options else "7B", **options).brief().splitlines()
+        assert len(lines) == 5
+        assert max(map(len, lines)) <= 120
+    best = plan("1.3B")
+    assert f"{best.shape.depth} layers × {best.shape.width:,} wide" in best.brief()
+    assert f"{best.candidates[0].depth} × {best.candidates[0].width:,} instead" in best.brief()
 
 
 def test_more_pipeline_stages_than_eight_times_the_law_s_depth_are_refused() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepwide.fitting import fit, load_fit
-from deepwide.report import Figure, fits, make_report
+from deepwide.report import Figure, Table, fits, make_report
 from report.parts import read
 
 TABLE = Path(__file__).parents[2] / "results/fit/depth-width-long.csv"
@@ -25,9 +25,17 @@ def test_a_fit_s_report_has_its_numbers_and_the_whole_fit(tmp_path: Path) -> Non
     saved = tmp_path / "fit.json"
     saved.write_bytes(files["fit.json"])
     assert load_fit(saved) == answer
-    assert [block.name for block in report.blocks() if isinstance(block, Figure)] == ["law", "residuals"]
+    assert [block.name for block in report.blocks() if isinstance(block, Figure)] == ["runs", "law", "residuals"]
     again = make_report(saved)
     assert again.sections == report.sections
+
+
+@pytest.mark.usefixtures("drawn")
+def test_a_table_s_report_is_of_the_fit_that_the_library_makes_unasked() -> None:
+    report = make_report(TABLE)
+    assert report.title.startswith("Joint fit of ")
+    (groups,) = [block for block in report.blocks() if isinstance(block, Table) and block.name == "groups"]
+    assert "leverage" not in groups.columns  # of which a joint fit has none
 
 
 @pytest.mark.usefixtures("drawn")

@@ -27,7 +27,7 @@ def test_a_folder_of_runs_has_its_losses_and_the_law_they_give(tmp_path: Path) -
     assert {row["id"]: float(row["loss"]) for row in rows_in(report)} == expected
     assert report.lead == "32 of 32 runs finished."
     assert f"{min(expected.values()):.4f}: {min(expected, key=lambda run: expected[run])}" in read(report).text
-    assert next(block.name for block in report.blocks() if isinstance(block, Figure)) == "curves"
+    assert next(block.name for block in report.blocks() if isinstance(block, Figure)) == "runs"
 
 
 def test_one_corrupt_run_is_one_row_that_says_so(tmp_path: Path) -> None:

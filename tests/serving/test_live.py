@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from deepwide.serving import live as module
 from deepwide.serving.live import FitAnswer, Live
-from deepwide.studies import read_result
+from deepwide.studies import estimated_seconds, read_result, studies
 from deepwide.sweeping import RunsReader, SweepState
 from serving.folders import EVIL
 
@@ -65,7 +65,8 @@ def test_a_study_and_its_report(client: TestClient, keys: dict[str, str], home: 
     assert "sandbox" in report.headers["content-security-policy"]
     assert result.question in report.text
     assert client.get(f"/api/studies/{keys['studies/torn']}").status_code == 422
-    assert "rank-collapse" in [each["name"] for each in client.get("/api/studies/known").json()]
+    known = {each["name"]: each["expected_seconds"] for each in client.get("/api/studies/known").json()}
+    assert known == {name: estimated_seconds(study) for name, study in studies().items()}
 
 
 def test_a_hostile_picture_can_run_nothing(client: TestClient, keys: dict[str, str]) -> None:

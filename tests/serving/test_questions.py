@@ -86,10 +86,11 @@ def test_no_text_is_taken_for_a_path(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(deepwide.write_config(deepwide.find_model("gpt2").shape, "gpt2")))
     (tmp_path / "law.json").write_text("{}")
-    for path in (f"/api/audit?model={text}", f"/api/count?model={text}", f"/api/plan?law={text}"):
-        answer = client.get(path)
+    places = ("audit?model", "count?model", "plan?law", "plan?kind=flops&budget=1e21&compute", "plan/count?compute")
+    for place in places:
+        answer = client.get(f"/api/{place}={text}")
         assert answer.status_code == 422
-        assert "no model" in answer.json()["error"] or "no law" in answer.json()["error"]
+        assert answer.json()["error"].startswith(("no model", "no law", "no compute law"))
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,7 @@ HOME = {
     "sweep": "design",  # which loads the other verbs of a sweep
     "worker": "sweep",
     "fit": "fit",
+    "evidence": "evidence",
     "study": "study",
     "logic": "logic",
     "report": "report",

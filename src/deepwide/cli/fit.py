@@ -115,11 +115,11 @@ def fit(
     from deepwide import fitting
     from deepwide.quantities import parse_count
 
-    near, limits = _rows_asked_for(where or [])
+    near, limits = rows_asked_for(where or [])
     answer = fitting.fit(
         runs,
         kind,
-        columns=_pairs(column or [], "--column", "loss=val_loss"),
+        columns=pairs_of(column or [], "--column", "loss=val_loss"),
         where=near,
         limits=limits,
         best_of=[name.strip() for name in best_of.split(",") if name.strip() not in ("", "lr")] if best_of else (),
@@ -168,7 +168,7 @@ def _show_files(answer: Any, law: Path | None, out: Path | None, plot: Path | No
     console().print(f"Use it: deepwide plan {use}", markup=False, soft_wrap=True)
 
 
-def _rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float | str], list[tuple[str, str, float]]]:
+def rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float | str], list[tuple[str, str, float]]]:
     """`tokens=100B` as a value to be near to, 'loss<4.5' as a limit."""
     near: dict[str, float | str] = {}
     limits: list[tuple[str, str, float]] = []
@@ -207,7 +207,7 @@ def _number(written: str) -> float:
         return float(parse_count(written))
 
 
-def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+def pairs_of(given: Sequence[str], option: str, example: str) -> dict[str, str]:
     pairs = {}
     for text in given:
         name, equals, value = text.partition("=")

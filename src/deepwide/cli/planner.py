@@ -4,12 +4,15 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepwide.cli.app import Json, app, console, print_json, with_remedies
 from deepwide.errors import DeepwideError
+
+if TYPE_CHECKING:
+    from deepwide.laws import Law
 
 FeedForward = Literal["plain", "gated"]
 InferencePrecision = Annotated[
@@ -78,6 +81,9 @@ def plan(
         bool, typer.Option("--memory", help="The budget is bytes at inference: weights and cache.")
     ] = False,
     law: LawName = "levine",
+    evidence: Annotated[
+        list[Path] | None, typer.Option(help="Pool this set (see: deepwide evidence add) and plan with it. Repeat.")
+    ] = None,
     compute: Annotated[
         str, typer.Option(help="Compute law with --flops: epoch, hoffmann, or one that fit saved (.json).")
     ] = "epoch",
@@ -108,6 +114,7 @@ def plan(
     layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Plot = None,
+    brief: Annotated[bool, typer.Option("--brief", help="Five lines that fit a chat message.")] = False,
     json: Json = False,
 ) -> None:
     """The shape to build for a budget, with reasons, intervals and what rival laws say.
@@ -119,10 +126,11 @@ def plan(
     if total + flops + memory > 1:
         raise DeepwideError("--total, --flops and --memory are three kinds of budget: choose one.")
     _check_plot(plot)
+    chosen = _pooled_with(evidence, law) if evidence else law
     answer = make_plan(
         budget,
         kind="memory" if memory else "flops" if flops else "total" if total else "block",
-        law=law,
+        law=chosen,
         compute=compute,
         tokens=tokens,
         depth=depth,
@@ -148,13 +156,16 @@ def plan(
     if plot:
         from deepwide.figures import plan_map, save_chart
 
-        save_chart(plan_map(answer, law), plot)
+        save_chart(plan_map(answer, chosen), plot)
     if json:
         print_json(answer)
         return
     from deepwide.cli.tables import show_plan
 
-    show_plan(answer, console())
+    if brief:
+        console().print(answer.brief(), markup=False, soft_wrap=True)
+    else:
+        show_plan(answer, console())
     _say_what_was_saved(saved, plot)
 
 
@@ -170,6 +181,14 @@ def audit(
         typer.Argument(help="Names (see: deepwide models), config.json files, folders, or hub ids with --network."),
     ] = None,
     law: LawName = "levine",
+    tokens: Annotated[
+        str | None, typer.Option(help="Training tokens, for what the depth is worth (default: 20 per parameter).")
+    ] = None,
+    compute: Annotated[
+        str, typer.Option(help="Loss surface for what the depth is worth: epoch, hoffmann, or one that fit saved.")
+    ] = "epoch",
+    price: Annotated[float | None, typer.Option(help="Of a GPU-hour: what the depth is worth in money.")] = None,
+    gpu_flops: Annotated[float, typer.Option(help="FLOPs per second of such a GPU, as used.")] = 4e14,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -181,6 +200,7 @@ def audit(
 
     _check_plot(plot)
     chosen = depth_law(law)
+    fields |= {"tokens": tokens, "compute": compute, "price": price, "gpu_flops": gpu_flops}
     audits: list[Audit] = []
     failures: list[tuple[str, str]] = []
     if not models:
@@ -283,6 +303,15 @@ def laws(json: Json = False) -> None:
         print_json([law.model_dump(mode="json") for law in published_laws().values()])
         return
     show_laws(list(published_laws().values()), console())
+
+
+def _pooled_with(files: list[Path], law: str) -> "Law":
+    """The pooled law with further sets."""
+    if law not in ("levine", "pooled"):  # levine is what stands there when nobody chose
+        raise DeepwideError(f"--evidence plans with the pooled law, and --law asks for '{law[:60]}': give one of them.")
+    from deepwide.pooling import evidence
+
+    return evidence(*files).law
 
 
 def _check_plot(plot: Path | None) -> None:

@@ -33,7 +33,7 @@ def report(
     ] = None,
     fit: Annotated[
         Literal["joint", "transition", "ridge", "surface"], typer.Option(help="Which law to fit to runs.")
-    ] = "transition",
+    ] = "joint",
     runs: Annotated[
         Path | None, typer.Option(help="Where the runs of a sweep's TOML file are (default: runs/NAME).")
     ] = None,

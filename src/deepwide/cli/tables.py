@@ -170,7 +170,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
     depth = span(plan.law_depth, of="95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
-        facts.append(("", f"{span(plan.measured_depth, 0)}: the Gemstones loss data"))
+        facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))
     facts.append(("parameters", f"{p.total:,} total, {p.block:,} in blocks (budget {plan.miss:+.1%})"))
     words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
     facts.append(("training", f"{plan.train_flops:.3g} FLOPs for {words}"))
@@ -252,6 +252,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
             ("depth / law", span(audit.depth_over_law, 2)),
             *([("by active parameters", span(measured, 2))] if (measured := _active(audit)) else []),
             ("loss against the law's depth", percent(audit.loss_percent)),
+            *_worth(audit),
             ("the same size at the law's depth", describe_briefly(instead) if instead else "not planned for this kind"),
             ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers: {here} (Levine et al. 2020)"),
             ("vocabulary cap", f"{audit.shape.vocab:,}: {capped}"),
@@ -263,6 +264,25 @@ def show_audit(audit: "Audit", to: Console) -> None:
     show_opinions(audit.opinions, to)
     if audit.exact:
         show_notes(notes, to)
+
+
+def _worth(audit: "Audit") -> list[tuple[str, str]]:
+    """What would make the loss up."""
+    worth = audit.worth
+    if worth is None:
+        return []
+    parts = (("parameters", worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
+    each = ", ".join(f"{_more(interval)} {name}" for name, interval in parts)
+    facts = [("made up by", f"{each} ({worth.surface} surface, {show_count(worth.tokens)} tokens)")]
+    if worth.money is not None:
+        low, high = worth.money.low or 0.0, worth.money.high or 0.0
+        facts.append(("in money", f"{worth.money.value:+,.0f} ({low:+,.0f} to {high:+,.0f}) for the FLOPs"))
+    return facts
+
+
+def _more(interval: Interval) -> str:
+    limits = "" if interval.low is None else f" ({interval.low:+.0f} to {interval.high:+.0f})"
+    return f"{interval.value:+.0f}%{limits}"
 
 
 def _active(audit: "Audit") -> Interval | None:

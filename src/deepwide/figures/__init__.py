@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import plan_map as plan_map
     from deepwide.figures.designs import design_chart as design_chart
     from deepwide.figures.fitted import draw_fit as draw_fit
+    from deepwide.figures.forest import forest_chart as forest_chart
     from deepwide.figures.intervals import interval_chart as interval_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
     from deepwide.figures.layers import layer_chart as layer_chart
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from deepwide.figures.style import CATEGORIES as CATEGORIES
     from deepwide.figures.style import GROUNDS as GROUNDS
     from deepwide.figures.style import ORANGE as ORANGE
+    from deepwide.figures.style import RAMP as RAMP
     from deepwide.figures.style import on_dark as on_dark
     from deepwide.figures.style import style_sheet as style_sheet
 
@@ -63,6 +65,7 @@ _HOME = {
     "OWN_LAW_COLOUR": "depth_width",
     "ORANGE": "style",
     "OWN_LAW_DASH": "depth_width",
+    "RAMP": "style",
     "Point": "depth_width",
     "accuracy_chart": "solved",
     "attention_chart": "attention",
@@ -78,6 +81,7 @@ _HOME = {
     "design_chart": "designs",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
+    "forest_chart": "forest",
     "growth_chart": "outcomes",
     "head_map": "solved",
     "interval_chart": "intervals",
@@ -109,6 +113,7 @@ _LIGHT = (
     "OWN_LAW_COLOUR",
     "ORANGE",
     "OWN_LAW_DASH",
+    "RAMP",
     "chart_spec",
     "check_suffix",
     "clean",

@@ -51,10 +51,24 @@ COLOURS = {
 }
 SHAPES = {"too deep": "triangle-up", "too shallow": "triangle-down", INSTEAD: "diamond", "plan": "diamond",
           "best within √2 of its size": "diamond", "public": "square"}  # fmt: skip
-LAW_COLOURS = {"levine": ORANGE, "gemstones": PURPLE, "nanochat": TEAL, "depth-delusion": BROWN}
+LAW_COLOURS = {
+    "levine": ORANGE,
+    "pooled": RED,
+    "gemstones": PURPLE,
+    "nanochat": TEAL,
+    "liu": SLATE,
+    "depth-delusion": BROWN,
+}
 OWN_LAW_COLOUR = BLUE
 # A law has a dash of its own beside its colour; the chosen one is solid.
-LAW_DASHES = {"levine": (5, 3), "gemstones": (7, 3), "nanochat": (2, 3), "depth-delusion": (9, 3, 2, 3)}
+LAW_DASHES = {
+    "levine": (5, 3),
+    "pooled": (12, 3),
+    "gemstones": (7, 3),
+    "nanochat": (2, 3),
+    "liu": (6, 2, 2, 2, 2, 2),
+    "depth-delusion": (9, 3, 2, 3),
+}
 OWN_LAW_DASH = (4, 2)
 MOST_LABELS = 30
 

@@ -136,14 +136,22 @@ def depth_colour(depths: Sequence[str]) -> Any:
 
 
 def log_ticks(low: float, high: float) -> list[int]:
-    """Round numbers for a logarithmic axis, the fewer per decade the more decades there are.
+    """Round numbers for a logarithmic axis, fewer per decade over more decades; equal steps within one.
 
     >>> log_ticks(50, 3000)
     [50, 100, 200, 500, 1000, 2000]
+    >>> log_ticks(82_000, 130_000)
+    [100000, 120000]
     """
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades < 3 else (1, 3) if decades < 5 else (1,)
-    return [step * 10**power for power in range(16) for step in steps if low <= step * 10**power <= high]
+    ticks = [step * 10**power for power in range(16) for step in steps if low <= step * 10**power <= high]
+    if len(ticks) > 1 or high - low < 1:
+        return ticks
+    rough = (high - low) / 4
+    power = 10 ** max(0, math.floor(math.log10(rough)))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return list(range(math.ceil(low / step) * step, math.floor(high) + 1, step))
 
 
 def share(value: float, low: float, high: float) -> float:

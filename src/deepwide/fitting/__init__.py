@@ -8,7 +8,7 @@ from deepwide.fitting.answer import Fit, Prediction, Residual
 from deepwide.fitting.crossings import Crossing
 from deepwide.fitting.joint import JointFit, fit_joint
 from deepwide.fitting.kinds import fit, load_fit
-from deepwide.fitting.regression import Noise
+from deepwide.fitting.regression import Noise, t95
 from deepwide.fitting.ridge import RidgeFit, fit_ridge
 from deepwide.fitting.runs import COLUMNS, Counting, Runs
 from deepwide.fitting.surface import ComputeOptimum, SurfaceFit, fit_surface
@@ -54,5 +54,6 @@ __all__ = [
     "outlook_of",
     "read_runs",
     "simulate",
+    "t95",
 ]
 __getattr__ = partial(offered, __name__, _HOME)

@@ -7,6 +7,7 @@ from deepwide.laws.book import (
     depth_law,
     find_law,
     load_law,
+    pooled_law,
     published_laws,
     rival_laws,
     save_compute_law,
@@ -16,9 +17,11 @@ from deepwide.laws.book import (
 from deepwide.laws.cost import bowl_of, depth_cost, measured_optimum, outside_the_data, step_time_ratio
 from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion
+from deepwide.laws.worth import MOST, Worth, worth_of
 
 __all__ = [
     "COMPUTE_LAWS",
+    "MOST",
     "AdviceLaw",
     "AspectLaw",
     "Bowl",
@@ -32,6 +35,7 @@ __all__ = [
     "RidgeLaw",
     "SurfaceLaw",
     "TransitionLaw",
+    "Worth",
     "bowl_of",
     "compute_law",
     "depth_cost",
@@ -40,10 +44,12 @@ __all__ = [
     "load_law",
     "measured_optimum",
     "outside_the_data",
+    "pooled_law",
     "published_laws",
     "rival_laws",
     "save_compute_law",
     "save_law",
     "step_time_ratio",
     "transition_law",
+    "worth_of",
 ]

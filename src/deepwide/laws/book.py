@@ -23,13 +23,14 @@ from deepwide.laws.kinds import (
     CeilingLaw,
     IndifferentLaw,
     JointLaw,
+    NarrowerLaw,
     PowerLaw,
     RidgeLaw,
     SurfaceLaw,
     TransitionLaw,
     VocabularyLaw,
 )
-from deepwide.laws.law import DepthLaw, Law
+from deepwide.laws.law import Bowl, DepthLaw, Law
 from deepwide.quantities import show_count
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ BEYOND_THE_FIT = 1e3  # a fitted law need only make sense this factor beyond the
 DEPTHS = (1e-3, 1e6)  # layers that a law may answer with
 
 KINDS: tuple[type[Law], ...] = (
-    TransitionLaw, RidgeLaw, JointLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, CeilingLaw, VocabularyLaw,
+    TransitionLaw, RidgeLaw, JointLaw, SurfaceLaw, AspectLaw, PowerLaw, IndifferentLaw, NarrowerLaw,
+    CeilingLaw, VocabularyLaw,
 )  # fmt: skip
 
 
@@ -53,8 +55,16 @@ def published_laws() -> dict[str, Law]:
     text = files(__package__).joinpath("published.json").read_text(encoding="utf-8")
     kinds = {kind.model_fields["kind"].default: kind for kind in KINDS}
     # Our own file needs no validation (a test does it): the schema of all laws would cost a plan 15 ms.
-    laws = (kinds[fields["kind"]].model_construct(**_as_tuples(fields)) for fields in json.loads(text))
-    return {law.name: law for law in laws}
+    laws = [kinds[fields["kind"]].model_construct(**_as_tuples(fields)) for fields in json.loads(text)]
+    return {law.name: law for law in (laws[0], pooled_law(), *laws[1:])}
+
+
+@cache
+def pooled_law() -> RidgeLaw:
+    """The best depth in all public sets together, with what leaving it costs: written by `benchmarks.evidence`."""
+    text = files(__package__).joinpath("pooled.json").read_text(encoding="utf-8")
+    fields = _as_tuples(json.loads(text)["law"])
+    return RidgeLaw.model_construct(**fields | {"bowl": Bowl.model_construct(**fields["bowl"])})
 
 
 def _as_tuples(value: Any) -> Any:
@@ -64,7 +74,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def transition_law() -> TransitionLaw:
-    """Levine et al. 2021: the default, and the scale on which the cost of a wrong depth was measured."""
+    """Levine et al. 2021: the default, and the scale on which the best depths of sets are measured."""
     law = published_laws()["levine"]
     assert isinstance(law, TransitionLaw)
     return law

@@ -1,7 +1,7 @@
-"""What a wrong depth costs: in loss by the law's own runs or else by Gemstones' 22 shapes, in time by Gemstones.
+"""What a wrong depth costs: in loss by the law's own runs or else by all public sets together, in time by Gemstones.
 
-`gemstones.json` is written by `benchmarks/derive_gemstones.py`: ln loss has a bowl b1·x + b2·x² in
-x = ln(depth / transition law's depth at the same block parameters), and node-seconds per step grow like depth^c.
+`pooled.json` is written by `benchmarks/evidence.py`: a law of the best depth, and the curvature of ln loss in ln depth
+about it. `gemstones.json` is written by `benchmarks/derive_gemstones.py`: node-seconds per step grow like depth^c.
 """
 
 import json
@@ -11,12 +11,10 @@ from importlib.resources import files
 from typing import Any
 
 from deepwide.answers import Z95, Interval, Note
-from deepwide.laws.book import find_law, transition_law
+from deepwide.laws.book import find_law, pooled_law, transition_law
 from deepwide.laws.kinds import JointLaw
 from deepwide.laws.law import Bowl, DepthLaw
 from deepwide.quantities import show_count
-
-SOURCE = "a quadratic in log depth fitted to the 22 Gemstones models"
 
 
 @cache
@@ -27,25 +25,16 @@ def _measured() -> dict[str, Any]:
 
 
 @cache
-def gemstones_bowl() -> Bowl:
-    """The bowl of a law that has none of its own, measured about the transition law."""
-    ridge = _measured()["ridge"]
-    (ss, sc), (_, cc) = ridge["covariance"]
-    # Our own numbers need no validation, and its schema would cost a plan 5 ms.
-    return Bowl.model_construct(
-        slope=ridge["b1"],
-        curvature=ridge["b2"],
-        covariance=((ss, sc), (sc, cc)),
-        x_range=tuple(ridge["x_range"]),
-        sizes=tuple(ridge["block_params_range"]),
-        reference="levine",
-        source=SOURCE,
-    )
+def pooled_bowl() -> Bowl:
+    """The bowl of a law that has none of its own: about the pooled best depth, whose error is an error of the cost."""
+    law = pooled_law()
+    assert law.bowl is not None
+    return law.bowl.model_copy(update={"reference": law.name, "sizes": law.fitted_block_params})
 
 
 def bowl_of(law: DepthLaw | None = None) -> Bowl:
-    """The bowl by which another depth than the law's is priced: its own, or else Gemstones'."""
-    return gemstones_bowl() if law is None or law.bowl is None else law.bowl
+    """The bowl by which another depth than the law's is priced: its own, or else the pooled one."""
+    return pooled_bowl() if law is None or law.bowl is None else law.bowl
 
 
 def _reference(law: DepthLaw | None) -> DepthLaw:
@@ -62,16 +51,14 @@ def depth_cost(depth: float, instead_of: float, block_params: float, law: DepthL
         return law.cost(depth, instead_of, block_params)
     bowl, best = bowl_of(law), _reference(law).depth(block_params).at()
     place_error = 0.0
-    if not bowl.reference:  # neither how steep the bowl is nor where it has its minimum is known exactly
+    if bowl.covariance is None:  # neither how steep the bowl is nor where it has its minimum is known exactly
         place_error = max((abs(math.log(limit / best.value)) for limit in (best.low, best.high) if limit), default=0.0)
     return bowl.cost(math.log(depth / best.value), math.log(instead_of / best.value), place_error)
 
 
 def measured_optimum(block_params: float) -> Interval:
-    """Where Gemstones' bowl has its minimum at this size, in layers: wide, since that is what the data know."""
-    minimum = _measured()["ridge"]["minimum_depth_over_law"]
-    law = transition_law().depth_at(block_params)
-    return Interval(minimum["estimate"] * law, *(limit * law for limit in minimum["interval95"]))
+    """Where all public sets together put the best depth at this size: wide, since that is what the data know."""
+    return pooled_law().depth(block_params).at()
 
 
 def outside_the_data(depth: float, block_params: float, law: DepthLaw | None = None) -> Note | None:
@@ -86,7 +73,7 @@ def outside_the_data(depth: float, block_params: float, law: DepthLaw | None = N
         return Note.of("cost-extrapolated-size", text, smallest=sizes[0], largest=sizes[1])
     if not bowl.covers(math.log(depth / _reference(law).depth_at(block_params))):
         low, high = map(math.exp, bowl.x_range)
-        text = f"{verb} from {low:.2f} to {high:.1f} times the law's depth only"
+        text = f"{verb} from {low:.2f} to {high:.1f} times the best depth only"
         return Note.of("cost-extrapolated-depth", text, lowest=low, highest=high)
     return None
 

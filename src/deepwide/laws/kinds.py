@@ -187,7 +187,7 @@ class SurfaceLaw(DepthLaw):
     kind: Literal["surface"] = "surface"
     width_term: tuple[float, float]
     depth_term: tuple[float, float]
-    params_term: tuple[float, float]
+    params_term: tuple[float, float] | None = None
     tokens_term: tuple[float, float]
     floor: float
     layer_matrices: float = Field(gt=0)
@@ -201,7 +201,7 @@ class SurfaceLaw(DepthLaw):
         P = self.layer_matrices * L * d**2 + self.embedding_rows * d
         T = self.tokens_per_param * P if tokens is None else np.asarray(tokens, dtype=float)
         terms = ((self.width_term, d), (self.depth_term, L), (self.params_term, P), (self.tokens_term, T))
-        return np.asarray(sum(np.exp(c) * x**-p for (c, p), x in terms) + np.exp(self.floor))
+        return np.asarray(sum(np.exp(t[0]) * x ** -t[1] for t, x in terms if t is not None) + np.exp(self.floor))
 
     def optimum(self, total_params: ArrayLike) -> tuple[Floats, Floats]:
         """Depth and width of least loss at equal total parameters (and so equal tokens)."""
@@ -248,6 +248,17 @@ class IndifferentLaw(AdviceLaw):
 
     def advice(self, block_params: float, vocab: int) -> str:
         """Any depth."""
+        del block_params, vocab
+        return self.about
+
+
+class NarrowerLaw(AdviceLaw):
+    """Loss rises with width/depth without end: what width costs, and no best depth."""
+
+    kind: Literal["narrower"] = "narrower"
+
+    def advice(self, block_params: float, vocab: int) -> str:
+        """The deeper the better."""
         del block_params, vocab
         return self.about
 

@@ -17,6 +17,7 @@ from deepwide.quantities import ArrayLike, Floats, show_count
 
 SLACK = math.log(2)  # how far beyond the measured range of x a cost is still quoted
 FARTHEST = 20.0  # |x| of a measured range: a factor 5e8 in depth
+ANGLES = 72  # of the ellipse over which a cost is profiled
 LARGEST_LOG = 100.0  # e^100: nobody reads the digits of a larger loss ratio
 
 Covariance = tuple[tuple[float, float], tuple[float, float]]
@@ -26,7 +27,7 @@ class Bowl(BaseModel):
     """A parabola in x = ln(depth / reference depth at the same size), with the covariance of slope and curvature.
 
     The reference depth is that of the published law `reference`, or, when it is empty, that of the law this bowl
-    belongs to; then the error of that law's depth is an error of the cost too.
+    belongs to. With the error of the curvature alone, the error of that law's depth is an error of the cost too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
@@ -34,7 +35,8 @@ class Bowl(BaseModel):
     slope: float = Field(default=0.0, ge=-1e3, le=1e3)
     curvature: float = Field(gt=0, le=1e3)
     covariance: Covariance | None = None  # of slope and curvature,
-    error: float | None = Field(default=None, ge=0, le=1e3)  # or the standard error of the curvature alone
+    error: float | None = Field(default=None, ge=0, le=1e3)  # or the standard error of the curvature alone,
+    log_error: float | None = Field(default=None, ge=0, le=10)  # or that of its logarithm
     x_range: tuple[float, float]  # where it was measured
     sizes: tuple[float, float] | None = None  # block parameters it was measured at; None: those its law was fitted on
     reference: str = ""
@@ -42,7 +44,7 @@ class Bowl(BaseModel):
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
-        if (self.covariance is None) == (self.error is None):
+        if [self.covariance, self.error, self.log_error].count(None) != 2:
             raise ValueError("give either the covariance of slope and curvature, or the error of the curvature alone")
         if self.covariance is not None:
             check_covariance(self.covariance)
@@ -60,11 +62,23 @@ class Bowl(BaseModel):
         if not (low - SLACK <= min(x, instead_of) and max(x, instead_of) <= high + SLACK):
             return None
         linear, square = x - instead_of, x * x - instead_of * instead_of
+        if self.log_error is not None:
+            return self._profile(linear, square, place_error)
         (v11, v12), (_, v22) = self.covariance or ((0.0, 0.0), (0.0, (self.error or 0.0) ** 2))
         variance = max(0.0, linear * linear * v11 + 2 * linear * square * v12 + square * square * v22)
         value = self.slope * linear + self.curvature * square
         error = math.hypot(Z95 * math.sqrt(variance), 2 * self.curvature * linear * place_error)
         return Interval(*(100 * math.expm1(min(v, LARGEST_LOG)) for v in (value, value - error, value + error)))
+
+    def _profile(self, linear: float, square: float, place_error: float) -> Interval:
+        """The range over the ellipse of what 95% allow: a curvature above 0, however unsure, and a place."""
+        limits = []
+        for step in range(ANGLES):
+            angle = 2 * math.pi * step / ANGLES
+            curvature = self.curvature * math.exp(Z95 * (self.log_error or 0.0) * math.cos(angle))
+            limits.append(curvature * (square + 2 * linear * place_error * math.sin(angle)))
+        values = (self.curvature * square, min(limits), max(limits))
+        return Interval(*(100 * math.expm1(min(v, LARGEST_LOG)) for v in values))
 
     def covers(self, x: float) -> bool:
         """Whether x was measured."""
@@ -125,7 +139,7 @@ class Law(BaseModel):
     status: str = ""
     tested: str = ""
     fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
-    bowl: Bowl | None = None  # None: the cost of another depth is measured on Gemstones (cost.py)
+    bowl: Bowl | None = None  # None: the cost of another depth is that of all public sets (cost.py)
     cautions: tuple[str, ...] = ()  # what the fit warned about
 
     @abstractmethod

@@ -9,17 +9,29 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note, Verdict
 from deepwide.catalogue import find_shape
-from deepwide.errors import DeepwideError
-from deepwide.laws import DepthLaw, Law, Opinion, depth_cost, depth_law, outside_the_data, rival_laws
+from deepwide.errors import DeepwideError, quoted
+from deepwide.laws import (
+    DepthLaw,
+    Law,
+    Opinion,
+    Worth,
+    depth_cost,
+    depth_law,
+    outside_the_data,
+    rival_laws,
+    worth_of,
+)
 from deepwide.planning.budget import Budget
 from deepwide.planning.reasons import law_notes
 from deepwide.planning.rounding import round_shapes
 from deepwide.planning.style import Style
-from deepwide.quantities import plural
+from deepwide.quantities import parse_count, plural
 from deepwide.shape import Params, Shape
 
 Outcome = Literal["too deep", "within", "too shallow"]
 Cost = Literal["measurable", "not measurable", "not determined", "negative", "no data"]
+TOKENS_PER_PARAM = 20  # of training, where nobody says
+GPU_FLOPS = 4e14  # per second: an H100 at 40% of its bf16 peak
 WITHIN = 0.10  # for a law that publishes no errors
 SMALL = 1.0  # percent of loss: an interval that includes 0 and reaches further does not say that there is no cost
 RULE = "too deep (shallow) if the whole 95% interval of depth / law's depth is above (below) 1, else within"
@@ -52,6 +64,7 @@ class Audit(Answer):
     verdict: Verdict  # too deep, within, too shallow; with experts, by total parameters
     verdict_active: Verdict | None  # with experts, the same by active parameters
     loss_percent: Interval | None  # against the law's own depth at equal size; None far beyond the data
+    worth: Worth | None  # what would make that loss up; None without loss data, and with experts
     instead: Shape | None  # the planner's shape of this size, with the model's own head width and key/value heads
     theory_threshold: float  # log_3 width: below it depth is worth doubly exponentially more (Levine et al. 2020)
     past_threshold: bool
@@ -132,12 +145,18 @@ def audit(
     law: str | Law | None = None,
     family: str | None = None,
     network: bool = False,
+    tokens: int | str | None = None,
+    compute: str = "epoch",
+    price: float | None = None,
+    gpu_flops: float = GPU_FLOPS,
     **fields: Any,
 ) -> Audit:
     """Judge a model by a law (Levine et al.'s transition by default).
 
     The model is a Shape, a name of the catalogue, a config.json or its folder, with `network` a hub id; or it is given
-    by its sizes (depth, width, …), which otherwise replace those of the model.
+    by its sizes (depth, width, …), which otherwise replace those of the model. What its depth is worth is computed at
+    `tokens` of training (20 per parameter by default) by the compute law `compute`; `price` is of an hour of a GPU that
+    does `gpu_flops` FLOPs per second.
 
     >>> result = audit("gpt3-175b")
     >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
@@ -154,6 +173,11 @@ def audit(
         active = _ratio(shape.depth, chosen.depth(params.block - params.inactive).at())
     narrowest = min(shape.vocab, shape.embedding_width or shape.width)
     threshold = math.log(shape.width, 3)
+    loss = depth_cost(shape.depth, law_depth.value, params.block, chosen)
+    length = _length(tokens, params.total)
+    worth = None
+    if loss is not None and shape.experts is None:
+        worth = worth_of(loss, params.total, length, compute, _per_flop(price, gpu_flops))
     return Audit.model_construct(
         name=title,
         shape=shape,
@@ -166,7 +190,8 @@ def audit(
         depth_over_law=ratio,
         verdict=_judge(title, chosen, ratio, "total parameters" if active else "size"),
         verdict_active=None if active is None else _judge(title, chosen, active, "active parameters"),
-        loss_percent=depth_cost(shape.depth, law_depth.value, params.block, chosen),
+        loss_percent=loss,
+        worth=worth,
         instead=_instead(shape, law_depth.value),
         theory_threshold=threshold,
         past_threshold=shape.depth > threshold,
@@ -174,6 +199,19 @@ def audit(
         opinions=[other.opinion(params.block, shape.vocab) for other in rival_laws(chosen)],
         notes=[*named.notes, *_notes(chosen, shape, params, active, narrowest)],
     )
+
+
+def _length(tokens: int | str | None, total: int) -> float:
+    if tokens is None:
+        return float(TOKENS_PER_PARAM * total)
+    return float(parse_count(tokens, "a number of tokens"))
+
+
+def _per_flop(price: float | None, gpu_flops: float) -> float | None:
+    for name, value in (("price", price), ("gpu_flops", gpu_flops)):
+        if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+            raise DeepwideError(f"{name} must be a number above 0, not {quoted(value)}.")
+    return None if price is None else price / (3600 * gpu_flops)
 
 
 def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None, narrowest: int) -> list[Note]:
@@ -186,8 +224,8 @@ def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None,
         )
         notes.append(Note.of("experts", text, block=params.block, active=size, ratio_active=active.value))
     notes += law_notes(law, params.block)
-    if law.name != "levine" and not law.bowl:
-        text = "loss differences are centred on the levine law's depth, whichever law judges"
+    if not law.bowl:
+        text = "loss differences are centred on the best depth in all public data, whichever law judges"
         notes.append(Note.of("cost-centre", text))
     if beyond := outside_the_data(shape.depth, params.block, law):
         notes.append(Note("cost-extrapolated", f"the loss difference is extrapolated: {beyond}", beyond.data))

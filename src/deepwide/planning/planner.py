@@ -34,7 +34,7 @@ from deepwide.planning.rounding import (
     width_of_blocks,
 )
 from deepwide.planning.style import Style
-from deepwide.quantities import parse_bytes
+from deepwide.quantities import parse_bytes, plural, show_bytes, show_count
 from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
 
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
@@ -84,7 +84,7 @@ class Plan(Answer):
     fixed: str | None  # "depth" or "width", if the user fixed it
     law_depth: Interval  # its interval is the error of the law's own coefficients
     law_width: Interval
-    measured_depth: Interval | None  # where Gemstones' loss data put the best depth; None: the law has its own data
+    measured_depth: Interval | None  # where all public loss data put the best depth; None: the law has its own data
     shape: Shape
     family: str
     params: Params
@@ -115,6 +115,25 @@ class Plan(Answer):
 
     __repr__ = __str__
 
+    def brief(self) -> str:
+        """The plan in five lines that fit a chat message.
+
+        >>> plan("1.3B").brief().splitlines()[0]
+        '1.3B block parameters: 42 layers × 1,536 wide, 24 heads of 64, feed-forward 4,672 (llama)'
+        """
+        s, shown = self.shape, self.measured_depth
+        kv = "" if s.kv_heads == s.heads else f" ({s.kv_heads} key/value)"
+        lines = [
+            f"{self.budget_words}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
+            f"feed-forward {s.ff_width:,} ({self.family})",
+            f"{show_count(self.params.total)} parameters in total; {show_count(self.tokens)} tokens take "
+            f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve",
+            f"best depth {_layers(self.law_depth)} by the {self.law} law"
+            + (f", {_layers(shown)} by all public loss data" if shown else ""),
+        ]
+        lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        return "\n".join(lines)
+
     def rows(self) -> list[dict[str, Any]]:
         """The same budget at several depths, one row per shape; `recommended` marks the plan's own."""
         return [
@@ -136,6 +155,17 @@ class Plan(Answer):
             }
             for c in self.candidates
         ]
+
+
+def _layers(depth: Interval) -> str:
+    return f"{depth.value:.0f}" + ("" if depth.low is None else f" ({depth.low:.0f} to {depth.high:.0f})")
+
+
+def _brief(c: Candidate) -> str:
+    loss = "no loss data"
+    if c.loss_percent is not None:
+        loss = f"loss {c.loss_percent.value:+.2f}% ({c.loss_percent.low:+.2f} to {c.loss_percent.high:+.2f})"
+    return f"{c.depth} × {c.width:,} instead: {loss}, step {c.step_time.value:.2f}×, decode {c.decode_time:.2f}×"
 
 
 def plan(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepwide.answers import Interval, Note
-from deepwide.laws import DepthLaw, outside_the_data
+from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
 from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
 from deepwide.planning.style import Style
@@ -17,9 +17,9 @@ from deepwide.shape import Shape
 if TYPE_CHECKING:
     from deepwide.planning.planner import Candidate
 
-GEMSTONES = (
-    "loss differences come from a quadratic in log depth fitted to the 22 Gemstones models (23M to 1.8B block "
-    "parameters, 100B tokens), centred on the levine law whichever law plans"
+COST_SOURCE = (
+    f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
+    "depth whichever law plans"
 )
 
 
@@ -110,7 +110,7 @@ def law_notes(law: DepthLaw, block_params: float) -> list[Note]:
 
 
 def _cost_source(law: DepthLaw, shape: Shape) -> Note:
-    text = GEMSTONES
+    text = COST_SOURCE
     if law.bowl:
         text = f"loss differences come from the runs that the {law.name} law was fitted on"
     beyond = outside_the_data(shape.depth, shape.block_params, law)

@@ -97,7 +97,10 @@ class Style(Part):
         if family.has_experts:
             raise ValueError(f"planning covers dense families, and {self.family} has experts")
         if self.kv_heads is not None and not family.free_kv:
-            raise ValueError(f"{self.family} has one key/value head per head; leave kv_heads out")
+            raise ValueError(
+                f"{self.family} has one key/value head per head; leave kv_heads out, or choose a family with fewer: "
+                "llama (gated) or phi (plain)"
+            )
         if self.ff_ratio is not None and "ff_width" in family.fused:
             raise ValueError(f"{self.family} has a feed-forward of 4 × width; leave ff_ratio out")
         if self.head_dim and self.head_dim % 2 and family.fixed.get("positions") == "rotary":

@@ -45,7 +45,10 @@ def fit_sections(fit: Fit) -> tuple[Section, ...]:
         caption = f"Coefficients; from, to: 95% by {fit.estimated_by}, and by the bootstrap."
         tables.append(Table.of("coefficients", fit.rows(), caption, titles))
     if fit.residuals:
-        tables.append(Table.of("groups", fit.rows("groups"), "All seeds of one shape in one row."))
+        groups = fit.rows("groups")
+        if not any(row["leverage"] for row in groups):  # a joint fit has none
+            groups = [{key: value for key, value in row.items() if key != "leverage"} for row in groups]
+        tables.append(Table.of("groups", groups, "All seeds of one shape in one row."))
     return (*sections, Section("Numbers", (*tables, _saved(fit))))
 
 
@@ -59,6 +62,13 @@ def fit_figures(fit: Fit) -> list[Block]:
     blocks: list[Block] = []
     if isinstance(fit, TransitionFit):
         blocks.append(draw("curves", lambda: figures.loss_curves(fit), size))
+    elif fit.counting == "block" and all(run.depth is not None for run in fit.residuals):
+        runs = [
+            {"depth": f"{run.depth:g}", "block_params": run.params, "loss": run.loss}
+            for run in fit.residuals
+            if not run.diverged
+        ]
+        blocks.append(draw("runs", lambda: figures.run_chart(runs), "Loss against size, every finished run"))
     if fit.law() is not None:
         blocks.append(draw("law", lambda: figures.fitted_map(fit), "The fitted law on the depth–width map"))
     blocks.append(draw("residuals", lambda: figures.residual_plot(fit), "What the fit does not explain, run by run"))

@@ -25,7 +25,7 @@ def plan_report(plan: Plan) -> Report:
         ("shape", f"{describe(shape)} ({plan.family})"),
         ("best depth", f"{span(plan.law_depth)}, width {span(plan.law_width, 0)}: the {plan.law} law"),
         *(
-            [("best depth by loss", f"{span(plan.measured_depth, 0)}: the Gemstones loss data")]
+            [("best depth by loss", f"{span(plan.measured_depth, 0)}: all public loss data")]
             if plan.measured_depth
             else []
         ),

@@ -24,7 +24,7 @@ MAKERS = (
 )
 
 
-def make_report(source: Any, *, fit: str = "transition", runs: str | Path | None = None) -> Report:
+def make_report(source: Any, *, fit: str = "joint", runs: str | Path | None = None) -> Report:
     """The report of an answer (or several audits), or of what a path or a word names; `fit` is the kind of fit.
 
     `runs` is where the runs of a sweep's TOML file are, `runs/NAME` by default.

@@ -44,7 +44,7 @@ def runs_report(folder: Path, rows: Sequence[Row], kind: str) -> Report:
     return _report(folder.resolve().name, rows, finished, unfinished, facts, folder, kind, document)
 
 
-def sweep_report(state: SweepState, kind: str = "transition") -> Report:
+def sweep_report(state: SweepState, kind: str = "joint") -> Report:
     """Where each cell of a sweep stands, and the law that the finished ones give."""
     rows = [{"status" if key == "state" else key: value for key, value in row.items()} for row in state.rows()]
     finished = sum(row["status"] in FINISHED for row in rows)

@@ -18,7 +18,7 @@ def write_report(
     out: str | Path | None = None,
     *,
     format: str | None = None,  # noqa: A002
-    fit: str = "transition",
+    fit: str = "joint",
     runs: str | Path | None = None,
 ) -> Path:
     """Write the report of an answer, or of what a path or a word names (see `make_report`), and return its path.

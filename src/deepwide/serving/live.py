@@ -18,7 +18,7 @@ from deepwide.serving.feeds import Feed, IndexFeed, SweepFeed
 from deepwide.serving.guard import CLOSED
 from deepwide.serving.measuring import BusyError, Measurement, Measurements, MeasurementState, Wanted
 from deepwide.serving.questions import REFUSALS, reply
-from deepwide.studies import StudyResult, read_result, studies
+from deepwide.studies import StudyResult, estimated_seconds, read_result, studies
 from deepwide.sweeping import SweepState
 
 MOST_LISTENERS = 1000
@@ -31,7 +31,7 @@ REPORT = f"{CLOSED}; style-src 'unsafe-inline'; img-src data:; sandbox allow-dow
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "server-sent events"}
 }
-Kind = Annotated[Literal["transition", "ridge", "surface"], Query(description="Which law to fit.")]
+Kind = Annotated[Literal["joint", "transition", "ridge", "surface"], Query(description="Which law to fit.")]
 
 
 class Curve(Answer):
@@ -210,17 +210,17 @@ def live_routes(live: Live) -> APIRouter:
         return await asyncio.to_thread(lambda: [_curve(place.runs, one) for one in run])
 
     @router.get("/sweeps/{key}/fit", tags=["sweeps"], response_model=FitAnswer)
-    async def get_sweep_fit(key: str, kind: Kind = "transition") -> Response:
+    async def get_sweep_fit(key: str, kind: Kind = "joint") -> Response:
         """The law that the finished runs of a sweep give."""
         return reply(await live.fit(key, kind))
 
     @router.get("/sweeps/{key}/fit/{figure}.svg", tags=["sweeps"], response_class=Response)
-    async def get_fit_figure(key: str, figure: str, kind: Kind = "transition") -> Response:
+    async def get_fit_figure(key: str, figure: str, kind: Kind = "joint") -> Response:
         """A picture of the fit that was asked for before."""
         return _picture(live.fit_figure(key, kind, figure))
 
     @router.get("/sweeps/{key}/report", tags=["sweeps"], response_class=Response)
-    async def get_sweep_report(key: str, kind: Kind = "transition") -> Response:
+    async def get_sweep_report(key: str, kind: Kind = "joint") -> Response:
         """The sweep as `deepwide report` writes it: one file to send."""
         return _report(await live.report(key, kind))
 
@@ -234,7 +234,7 @@ def live_routes(live: Live) -> APIRouter:
                 citation=one.source.citation,
                 link=one.source.link,
                 claims=tuple(claim.statement for claim in one.claims),
-                expected_seconds=dict(one.expected_seconds),
+                expected_seconds=estimated_seconds(one),
             )
             for one in studies().values()
         ]

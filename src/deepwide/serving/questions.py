@@ -1,7 +1,7 @@
 """Questions that the library answers at once: plan, audit, count, bounds.
 
 No text from a client reaches a function that could take it for a path: a model is looked up in the catalogue, a law
-among those that are offered.
+among those that are offered, a compute law among the published ones.
 """
 
 import threading
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepwide.answers import Answer
 from deepwide.catalogue import all_models, find_model
 from deepwide.errors import DeepwideError, did_you_mean
-from deepwide.laws import DepthLaw, Law, published_laws
+from deepwide.laws import COMPUTE_LAWS, DepthLaw, Law, published_laws
 from deepwide.planning import Audit, BudgetKind, Count, Plan, audit, count, plan
 from deepwide.separation import Bounds, BoundsCurves, Certificate, DimensionCount
 from deepwide.serving.contents import Contents
@@ -110,6 +110,8 @@ def question_routes(laws: Mapping[str, DepthLaw], contents: Contents, measuremen
         return None if name is None else laws[name]
 
     def planned(question: PlanQuestion) -> Plan:
+        if question.compute not in COMPUTE_LAWS:  # the library would read a file of that name
+            raise DeepwideError(f"no compute law '{question.compute}': {did_you_mean(question.compute, COMPUTE_LAWS)}")
         settings = question.model_dump(exclude={"budget", "law"})
         return plan(question.budget, law=law_named(question.law), **settings)
 

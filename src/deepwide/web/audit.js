@@ -1,5 +1,5 @@
 // A shape judged by a law: deepwide.planning's audit, and its words as `deepwide audit` prints them.
-import { fixed, grouped, plural, Refusal, signed } from "./numbers.js";
+import { fixed, grouped, plural, Refusal, showCount, signed } from "./numbers.js";
 import { interval } from "./laws.js";
 import { roundShape, styleOfModel } from "./planner.js";
 import { countParams, exact } from "./shape.js";
@@ -21,6 +21,41 @@ function costOf(loss, small) {
   if (loss.low > 0) return "measurable";
   if (loss.high < 0) return "negative";
   return Math.max(-loss.low, loss.high) > small ? "not determined" : "not measurable";
+}
+
+// By how much parameters, tokens or both must grow to lose so many percent less (deepwide.laws.worth)
+function growth(law, N, D, lossPercent, what, most) {
+  const params = law.A / N ** law.alpha;
+  const tokens = law.B / D ** law.beta;
+  const wanted = (law.E + params + tokens) / (1 + lossPercent / 100) - law.E;
+  const power = (now, left, exponent) => (left <= 0 ? most : Math.min(Math.max((now / left) ** (1 / exponent), 1 / most), most));
+  if (what === "params") return power(params, wanted - tokens, law.alpha);
+  if (what === "tokens") return power(tokens, wanted - params, law.beta);
+  let [low, high] = [-Math.log(most), Math.log(most)];
+  for (let i = 0; i < 60; i++) {
+    const middle = (low + high) / 2;
+    if (params * Math.exp(-law.alpha * middle) + tokens * Math.exp(-law.beta * middle) > wanted) low = middle;
+    else high = middle;
+  }
+  return Math.exp((low + high) / 2);
+}
+
+// What would make a loss up, in percent more of each: the value by one surface, the limits over all published ones
+function worthOf(loss, N, D, constants) {
+  const surfaces = constants.compute_laws;
+  const named = surfaces[constants.defaults.compute];
+  const { most } = constants.costs;
+  const percentMore = (factor) => 100 * (factor - 1);
+  const each = (what, of) => {
+    const at = (law, percent) => percentMore(of(growth(law, N, D, percent, what, most)));
+    const limits = Object.values(surfaces).flatMap((law) => [loss.low, loss.high].map((end) => at(law, end)));
+    return { value: at(named, loss.value), low: Math.min(...limits), high: Math.max(...limits) };
+  };
+  const same = (factor) => factor;
+  return {
+    surface: constants.defaults.compute, tokens: D,
+    params: each("params", same), tokensMore: each("tokens", same), flops: each("both", (k) => Math.min(k * k, most)),
+  };
 }
 
 // The planner's shape of this size at the law's depth; null where it plans none
@@ -56,8 +91,8 @@ export function auditShape(name, reading, law, laws, constants) {
       `by the ${grouped(activeSize)} active ones it would be ${fixed(active.value, 2)}` });
   }
   notes.push(...lawNotes(law, laws, N));
-  if (law.name !== constants.costs.transition && !law.own_bowl) {
-    notes.push({ code: "cost-centre", text: "loss differences are centred on the levine law's depth, whichever law judges" });
+  if (!law.own_bowl) {
+    notes.push({ code: "cost-centre", text: "loss differences are centred on the best depth in all public data, whichever law judges" });
   }
   const beyond = laws.outsideTheData(shape.depth, N, law);
   if (beyond) notes.push({ code: "cost-extrapolated", text: `the loss difference is extrapolated: ${beyond}` });
@@ -66,8 +101,10 @@ export function auditShape(name, reading, law, laws, constants) {
       "the rest is wasted, according to Wies et al. 2021" });
   }
   const threshold = Math.log(shape.width) / Math.log(3);
+  const total = Number(params.total);
   return {
     name, shape, params, law, law_depth, depth_over_law, outcome, active, loss, notes, threshold,
+    worth: loss === null || shape.experts ? null : worthOf(loss, total, constants.audit.tokens_per_param * total, constants),
     exact: reading.family !== null,
     activeOutcome: active ? judge(active, constants.audit.within) : null,
     cost: costOf(loss, constants.audit.small),
@@ -92,6 +129,11 @@ function sentence(audit, costWords) {
   return `${ratio}; ${costWords[cost]}: ${estimate}.`;
 }
 
+function worthWords({ surface, tokens, params, tokensMore, flops }) {
+  const more = ({ value, low, high }) => `${signed(value, 0)}% (${signed(low, 0)} to ${signed(high, 0)})`;
+  return `${more(params)} parameters, ${more(tokensMore)} tokens, ${more(flops)} FLOPs (${surface} surface, ${showCount(tokens)} tokens)`;
+}
+
 export function auditWords(audit, constants) {
   const about = audit.exact ? "" : "≈ ";
   const { params, instead, shape } = audit;
@@ -114,6 +156,7 @@ export function auditWords(audit, constants) {
       ["depth / law", span(audit.depth_over_law, 2)],
       ...(audit.active ? [["by active parameters", span(audit.active, 2)]] : []),
       ["loss against the law's depth", percent(audit.loss)],
+      ...(audit.worth ? [["made up by", worthWords(audit.worth)]] : []),
       ["the same size at the law's depth", instead ? describeBriefly(instead) : "not planned for this kind"],
       ["theory's threshold", `log_3 width = ${fixed(audit.threshold, 1)} layers: ${here} (Levine et al. 2020)`],
       ["vocabulary cap", `${grouped(shape.vocab)}: ${audit.vocabulary_wastes_width ? "width is beyond it" : "no limit here"}`],

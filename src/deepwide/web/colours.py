@@ -1,6 +1,15 @@
 """The page's colours and dashes, from the style that all pictures have."""
 
-from deepwide.figures import CATEGORIES, COLOURS, LAW_COLOURS, LAW_DASHES, OWN_LAW_COLOUR, OWN_LAW_DASH, style_sheet
+from deepwide.figures import (
+    CATEGORIES,
+    COLOURS,
+    LAW_COLOURS,
+    LAW_DASHES,
+    OWN_LAW_COLOUR,
+    OWN_LAW_DASH,
+    RAMP,
+    style_sheet,
+)
 
 
 def law_marks(name: str) -> dict[str, str]:
@@ -14,6 +23,7 @@ def colour_sheet() -> str:
     named = {f"law-{name}": colour for name, colour in LAW_COLOURS.items()} | {"law-own": OWN_LAW_COLOUR}
     named |= {f"mark-{kind.replace(' ', '-')}": COLOURS[kind] for kind in ("too deep", "within", "too shallow")}
     named |= {f"category-{number}": colour for number, colour in enumerate(CATEGORIES)}
+    named |= {f"ramp-{number}": colour for number, colour in enumerate(RAMP)}
     prefix = "law"
     laws = (f".{prefix}-{name} {{ --{prefix}: var(--{prefix}-{name}); }}\n" for name in (*LAW_COLOURS, "own"))
     return style_sheet(named) + "".join(laws)

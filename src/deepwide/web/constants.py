@@ -25,6 +25,7 @@ from deepwide.laws import (
     SurfaceLaw,
     bowl_of,
     depth_law,
+    pooled_law,
     published_laws,
     transition_law,
 )
@@ -57,7 +58,7 @@ PLANNER = {
     "depth_factors": "DEPTH_FACTORS",
     "bandwidth": "BANDWIDTH",
     "layer_us": "LAYER_US",
-    "gemstones": "GEMSTONES",
+    "cost_source": "COST_SOURCE",
 }
 AUDIT = {
     "within": "WITHIN",
@@ -66,8 +67,9 @@ AUDIT = {
     "rule": "RULE",
     "rule_without_errors": "RULE_WITHOUT_ERRORS",
     "rule_of_cost": "RULE_OF_COST",
+    "tokens_per_param": "TOKENS_PER_PARAM",
 }
-BOWL = {"slack": "SLACK", "largest_log": "LARGEST_LOG"}
+BOWL = {"slack": "SLACK", "largest_log": "LARGEST_LOG", "most": "MOST", "angles": "ANGLES"}
 CONFIG = {
     "aliases": "ALIASES",
     "optional_aliases": "OPTIONAL_ALIASES",
@@ -227,8 +229,7 @@ def _table(law: JointLaw) -> dict[str, Any]:
 def _costs() -> dict[str, Any]:
     measured = json.loads(files("deepwide.laws").joinpath("gemstones.json").read_text(encoding="utf-8"))
     return constants_of("deepwide.laws", BOWL) | {
-        "transition": transition_law().name,
-        "minimum": measured["ridge"]["minimum_depth_over_law"],
+        "measured": pooled_law().name,
         "step_time": measured["step_time"]["c2"],
     }
 
@@ -236,7 +237,7 @@ def _costs() -> dict[str, Any]:
 def _compute(name: str) -> dict[str, Any]:
     law = COMPUTE_LAWS[name]
     # optimum(6) has (6 / 6)^… = 1 in it, so what is left is the scale, to the last bit.
-    return {"citation": law.citation, "alpha": law.alpha, "beta": law.beta, "scale": law.optimum(6.0)[0]}
+    return law._asdict() | {"scale": law.optimum(6.0)[0]}
 
 
 def _shape_defaults() -> dict[str, Any]:

@@ -61,6 +61,7 @@ const CURVES = {
 
 const ADVICE = {
   indifferent: (law) => law.about,
+  narrower: (law) => law.about,
   ceiling: (law) => `at most ${brief(law.low)}–${brief(law.high)} layers`,
   vocabulary(law, N, vocab) {
     const least = N / (12 * Number(vocab) ** 2);
@@ -121,7 +122,7 @@ export class Laws {
   cost(depth, insteadOf, N, law) {
     const best = interval(this.depths(this.reference(law), N));
     let placeError = 0;
-    if (!law.bowl.reference) {
+    if (law.bowl.error !== null || law.bowl.log_error !== null) {
       for (const limit of [best.low, best.high]) {
         if (limit) placeError = Math.max(placeError, Math.abs(Math.log(limit / best.value)));
       }
@@ -134,6 +135,7 @@ export class Laws {
     if (!(low - this.costs.slack <= Math.min(x, insteadOf) && Math.max(x, insteadOf) <= high + this.costs.slack)) return null;
     const linear = x - insteadOf;
     const square = x * x - insteadOf * insteadOf;
+    if (bowl.log_error !== null) return this.profiledCost(bowl, linear, square, placeError);
     const [[v11, v12], [, v22]] = bowl.covariance;
     const variance = Math.max(0, linear * linear * v11 + 2 * linear * square * v12 + square * square * v22);
     const value = bowl.slope * linear + bowl.curvature * square;
@@ -142,11 +144,20 @@ export class Laws {
     return { value: middle, low: least, high: most };
   }
 
-  // Where Gemstones' bowl has its minimum
+  // The range over the ellipse of what 95% allow
+  profiledCost(bowl, linear, square, placeError) {
+    const { angles, largest_log: largest } = this.costs;
+    const limits = Array.from({ length: angles }, (_, step) => {
+      const angle = (2 * Math.PI * step) / angles;
+      return bowl.curvature * Math.exp(this.z * bowl.log_error * Math.cos(angle)) * (square + 2 * linear * placeError * Math.sin(angle));
+    });
+    const [value, low, high] = [bowl.curvature * square, Math.min(...limits), Math.max(...limits)].map((v) => 100 * Math.expm1(Math.min(v, largest)));
+    return { value, low, high };
+  }
+
+  // Where all public sets together put the best depth
   measuredOptimum(N) {
-    const L = this.depthAt(this.named(this.costs.transition), N);
-    const [low, high] = this.costs.minimum.interval95;
-    return { value: this.costs.minimum.estimate * L, low: low * L, high: high * L };
+    return interval(this.depths(this.named(this.costs.measured), N));
   }
 
   // Why a cost is an extrapolation here, or null
@@ -160,7 +171,7 @@ export class Laws {
     const x = Math.log(depth / this.depthAt(this.reference(law), N));
     const [low, high] = law.bowl.x_range;
     if (!(low <= x && x <= high)) {
-      return `${verb} from ${fixed(Math.exp(low), 2)} to ${fixed(Math.exp(high), 1)} times the law's depth only`;
+      return `${verb} from ${fixed(Math.exp(low), 2)} to ${fixed(Math.exp(high), 1)} times the best depth only`;
     }
     return null;
   }

@@ -8,6 +8,8 @@ const MARGIN = { top: 10, right: 18, bottom: 44, left: 46 };
 const MATRICES = 12;
 const SIZES_OF_TEXT = { "plan-label": "600 13px", "model-label": "11px", chosen: "600 12px" }; // as in page.css
 
+const LINE = 3; // covering the line of the budget counts as so many points
+
 export const equivalentWidth = (N, L) => Math.sqrt(N / (MATRICES * L));
 
 // The usual span, doubled until it holds all values with room around them: by steps, so that a drag seldom moves the ground
@@ -17,6 +19,12 @@ function stretched([low, high], values) {
 }
 
 const dashOf = (law, chosen) => (law === chosen ? "none" : law.dash);
+
+// Whether a line, a function from y to x, runs through a box
+function crosses(line, [left, top, right, bottom]) {
+  const [one, other] = [line(top), line(bottom)];
+  return Math.min(one, other) < right + 3 && Math.max(one, other) > left - 3;
+}
 
 function element(name, attributes = {}, text = "") {
   const node = document.createElementNS(SVG, name);
@@ -105,6 +113,7 @@ export class DepthWidthMap {
     const parts = [];
     const add = (name, attributes, text) => parts.push(element(name, attributes, text));
     this.taken = [];
+    this.sizeLabels = [];
     this.points = []; // what labels should not cover: dots, and points along the lines
     const [left, right, top, bottom] = [MARGIN.left, this.width - MARGIN.right, MARGIN.top, this.height - MARGIN.bottom];
     const clip = element("clipPath", { id: "frame" });
@@ -142,7 +151,8 @@ export class DepthWidthMap {
       const [from, to] = [this.span.y[0], this.span.y[1]].map((L) => [this.X(equivalentWidth(N, L)), this.Y(L)]);
       within.append(element("line", { class: "equal", x1: from[0], y1: from[1], x2: to[0], y2: to[1] }));
       const places = [this.span.y[0] * 1.12, 3, 4.5, 7, 10, 15, 24, 40].map((L) => [this.X(equivalentWidth(N, L)) + 4, this.Y(L), "start"]);
-      this.label(parts, showCount(N), places, "equal-label");
+      const placed = this.label(parts, showCount(N), places, "equal-label");
+      if (placed) this.sizeLabels.push(placed);
     }
     const threshold = Array.from({ length: 40 }, (_, i) => this.span.x[0] * (this.span.x[1] / this.span.x[0]) ** (i / 39));
     const along = threshold.map((d) => ({ x: this.X(d), y: this.Y(Math.max(Math.log(d) / Math.log(3), 0.1)), of: "threshold" }));
@@ -161,14 +171,13 @@ export class DepthWidthMap {
     add("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top });
     const word = wide ? "theory's threshold: depth = log₃ width" : "theory: log₃ width";
     const beside = along.filter((_, i) => i % 2 === 0).reverse().flatMap(({ x, y }) => [[x, y + 14, "start"], [x, y - 6, "end"]]);
-    this.label(parts, word, beside, "threshold-label", { own: "threshold" });
-    for (const other of this.laws.rivals(law).filter((each) => each.predicts)) this.labelCurve(parts, other, law);
+    this.lineLabels = [this.ranked(word, beside, "threshold-label", { own: "threshold", most: 2 }), ...this.laws.rivals(law).filter((each) => each.predicts).map((other) => this.curveLabel(other, law))];
     this.ground.replaceChildren(...parts);
     this.groundTaken = this.taken;
   }
 
-  // A law's name beside its curve, where there is room for it
-  labelCurve(parts, law, chosen) {
+  // A law's name beside its curve
+  curveLabel(law, chosen) {
     const places = [];
     for (let i = 0; i < 60; i++) {
       const N = 10 ** (14.6 - i * 0.12);
@@ -176,13 +185,21 @@ export class DepthWidthMap {
       const [x, y] = [this.X(equivalentWidth(N, L)), this.Y(L)];
       if (this.isInside(x, y)) places.push([x - 6, y - 7, "end"], [x + 8, y + 14, "start"]);
     }
-    const name = law === chosen ? `${law.key} law` : law.key;
-    this.label(parts, name, places, `curve-label ${law.mark}${law === chosen ? " chosen" : ""}`, { own: law, most: law === chosen ? 99 : 2 });
+    const text = law === chosen ? `${law.key} law` : law.key;
+    const name = `curve-label ${law.mark}${law === chosen ? " chosen" : ""}`;
+    return this.ranked(text, places, name, { own: law, most: law === chosen ? 99 : 2 });
   }
 
-  // Adds a text where it meets no other text and no point of the plan, and of such places where it covers least of the
-  // rest; none where there is no such place, or only places that cover too much
-  label(parts, text, places, name, { avoid = [], most = 99, own = null } = {}) {
+  // A label with the places that cover least of the ground, the best first: what lies in front decides which are free
+  ranked(text, places, name, limits) {
+    const free = places.map((place) => ({ place, at: this.fit(text, [place], name, limits) })).filter(({ at }) => at);
+    free.sort((one, other) => one.at.covered - other.at.covered);
+    return [text, free.slice(0, 24).map(({ place }) => place), name, limits];
+  }
+
+  // Where a text meets no other text and no point of the plan, and of such places where it covers least of the rest; null
+  // where there is no such place, or only places that cover too much
+  fit(text, places, name, { avoid = [], most = 99, own = null, line = null } = {}) {
     const long = this.textWidth(text, name);
     let best = null;
     for (const [x, y, anchor] of places) {
@@ -191,16 +208,24 @@ export class DepthWidthMap {
       if (!this.isInside(box[0], box[1]) || !this.isInside(box[2], box[3])) continue;
       const meets = (other) => box[0] <= other[2] && box[2] >= other[0] && box[1] <= other[3] && box[3] >= other[1];
       if (this.taken.some(meets) || avoid.some(meets)) continue;
-      let covered = 0;
+      let covered = line && crosses(line, box) ? LINE : 0;
       for (const point of this.points) {
         if (point.of !== own && point.x > box[0] - 3 && point.x < box[2] + 3 && point.y > box[1] - 2 && point.y < box[3] + 2) covered += 1;
       }
       if (covered <= most && covered < (best?.covered ?? Infinity)) best = { x, y, anchor, box, covered };
       if (covered === 0) break;
     }
-    if (!best) return;
+    return best;
+  }
+
+  // Adds a text where it fits; the node and its box, or null
+  label(parts, text, places, name, limits) {
+    const best = this.fit(text, places, name, limits);
+    if (!best) return null;
     this.taken.push(best.box);
-    parts.push(element("text", { class: name, x: best.x.toFixed(1), y: best.y.toFixed(1), "text-anchor": best.anchor }, text));
+    const node = element("text", { class: name, x: best.x.toFixed(1), y: best.y.toFixed(1), "text-anchor": best.anchor }, text);
+    parts.push(node);
+    return { node, box: best.box };
   }
 
   textWidth(text, name) {
@@ -244,23 +269,25 @@ export class DepthWidthMap {
       return place;
     };
     const labels = [];
+    let line = null;
     if (plan) {
       const N = plan.law_params;
-      const line = this.span.y.map((L) => `${this.X(equivalentWidth(N, L)).toFixed(1)} ${this.Y(L).toFixed(1)}`);
-      within.append(element("path", { class: "budget", d: `M${line.join("L")}` }));
+      const [[x1, y1], [x2, y2]] = this.span.y.map((L) => [this.X(equivalentWidth(N, L)), this.Y(L)]);
+      line = (y) => x1 + ((y - y1) / (y2 - y1)) * (x2 - x1);
+      within.append(element("path", { class: "budget", d: `M${x1.toFixed(1)} ${y1.toFixed(1)}L${x2.toFixed(1)} ${y2.toFixed(1)}` }));
       const size = showCount(N);
       const places = Array.from({ length: 12 }, (_, i) => this.span.y[1] * 0.93 * 0.86 ** i).map((L) => [this.X(equivalentWidth(N, L)) + 6, this.Y(L), "start"]);
       labels.push([`N = ${size}`, places, "budget-label"]);
       for (const model of plan.nearest) {
         const [x, y] = spot(model.block, model.depth);
         within.append(element("circle", { class: "model near", cx: x.toFixed(1), cy: y.toFixed(1), r: 3.6 }));
-        labels.push([model.name, this.around(x, y), "model-label", model]);
+        labels.push([model.name, this.around(x, y), "model-label", { own: model, line }]);
       }
       for (const c of plan.candidates) {
         const [x, y] = spot(Number(c.block), c.depth);
         const chosen = c.depth === plan.shape.depth;
         within.append(element("circle", { class: chosen ? "plan" : "candidate", cx: x.toFixed(1), cy: y.toFixed(1), r: chosen ? 6.5 : 4.5 }));
-        if (chosen) labels.unshift([`${c.depth} × ${grouped(c.width)}`, this.around(x, y), "plan-label"]);
+        if (chosen) labels.unshift([`${c.depth} × ${grouped(c.width)}`, this.around(x, y), "plan-label", { line }]);
       }
     }
     if (audit) {
@@ -271,7 +298,10 @@ export class DepthWidthMap {
       const name = audit.name.length > 24 ? `${audit.name.slice(0, 23)}…` : audit.name;
       labels.splice(1, 0, [`${name}: ${audit.outcome}`, this.around(x, y), "plan-label"]);
     }
-    for (const [text, places, name, own] of labels) this.label(parts, text, places, name, { avoid: spots, own });
+    const models = labels.findIndex(([, , name]) => name === "model-label");
+    labels.splice(models < 0 ? labels.length : models, 0, ...this.lineLabels.map(([text, places, name, limits]) => [text, places, name, { ...limits, line }]));
+    for (const [text, places, name, limits] of labels) this.label(parts, text, places, name, { avoid: spots, ...limits });
+    for (const { node, box } of this.sizeLabels) node.classList.toggle("covered", line !== null && crosses(line, box));
     this.front.replaceChildren(...parts);
   }
 }

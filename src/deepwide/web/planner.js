@@ -87,7 +87,7 @@ export function styleOf(settings, constants) {
   const family = constants.families[name];
   if (!family) throw new Refusal(`this page has no family '${String(name).slice(0, 60)}': choose one from its list.`);
   if (family.has_experts) throw new Refusal(`planning covers dense families, and ${name} has experts.`);
-  if (given.kv_heads !== null && !family.free_kv) throw new Refusal(`${name} has one key/value head per head; leave kv_heads out.`);
+  if (given.kv_heads !== null && !family.free_kv) throw new Refusal(`${name} has one key/value head per head; leave kv_heads out, or choose a family with fewer: llama (gated) or phi (plain).`);
   if (ratio !== null && family.fused.includes("ff_width")) throw new Refusal(`${name} has a feed-forward of 4 × width; leave ff_ratio out.`);
   if (given.head_dim !== null && given.head_dim % 2 && family.template.positions === "rotary") {
     throw new Refusal(`rotary positions need heads of even width, not ${given.head_dim}.`);

@@ -46,7 +46,7 @@ function planNotes(plan, laws, prices) {
   const notes = [];
   const note = (code, text) => notes.push({ code, text });
   if (plan.search !== null) note("budget-missed", missed(plan, prices));
-  note("cost-source", costSource(law, laws, shape, N, prices.gemstones));
+  note("cost-source", costSource(law, laws, shape, N, prices.cost_source));
   notes.push(...lawNotes(law, laws, N));
   const outside = lawDepth.low !== null && !(lawDepth.low <= shape.depth && shape.depth <= (lawDepth.high || Infinity));
   if (plan.fixed === null && outside && Number(fixed(lawDepth.value, 0)) !== shape.depth) {
@@ -72,8 +72,8 @@ function planNotes(plan, laws, prices) {
   return notes;
 }
 
-function costSource(law, laws, shape, N, gemstones) {
-  const text = law.own_bowl ? `loss differences come from the runs that the ${law.name} law was fitted on` : gemstones;
+function costSource(law, laws, shape, N, pooled) {
+  const text = law.own_bowl ? `loss differences come from the runs that the ${law.name} law was fitted on` : pooled;
   const beyond = laws.outsideTheData(shape.depth, N, law);
   return beyond === null ? text : `${text}; ${beyond}, so here they are extrapolated`;
 }
@@ -122,7 +122,7 @@ export function planWords(plan, laws, constants) {
   const side = plan.fixed === null ? "" : ` (${plan.fixed} is fixed)`;
   const depth = span(plan.law_depth, 1, "95% from its coefficients: ");
   const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
-  if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: the Gemstones loss data`]);
+  if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
   facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
   facts.push(["training", `${general(plan.train_flops, 3)} FLOPs for ${showCount(plan.tokens)} tokens (${plan.budget.tokensFrom}; causal attention counted)`]);
   const training = `training ${showBytes(plan.training_state_bytes)} plus ${showBytes(plan.training_bytes_per_sequence)} per sequence`;

@@ -5,6 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { top: 12, right: 16, bottom: 42, left: 64 };
 const DASHES = ["", "6 3", "2 3", "9 3 2 3"];
 export const CATEGORIES = 8;
+const RAMP = 5;
 
 function element(name, attributes = {}, text = "") {
   const node = document.createElementNS(SVG, name);
@@ -35,7 +36,8 @@ function ticks(kind, low, high, room) {
     if (power % stride) continue;
     for (const step of steps) all.push(step * 10 ** power);
   }
-  return all.filter((value) => value >= low && value <= high && (value === 0 || value >= least));
+  const inside = all.filter((value) => value >= low && value <= high && (value === 0 || value >= least));
+  return inside.length > 1 ? inside : ticks("linear", low, high, room); // a small part of a decade
 }
 
 export class Chart {
@@ -48,7 +50,7 @@ export class Chart {
     new ResizeObserver(() => this.render()).observe(box);
   }
 
-  // series: {name, colour (number of a category), points [[x, y, text]], line, dots, hollow, dash}
+  // series: {name, colour (number of a category) or shade (0 to 1, of what has an order), points [[x, y, text]], line, dots, hollow, dash}
   draw(series, rules = []) {
     this.series = series.filter((each) => each.points.length);
     this.rules = rules;
@@ -78,10 +80,13 @@ export class Chart {
       if (x < spans[0][0] || x > spans[0][1]) continue;
       const at = place[0](x);
       this.svg.append(element("line", { class: "rule", x1: at, x2: at, y1: MARGIN.top, y2: height - MARGIN.bottom }));
-      const left = at > width * 0.6;
-      this.svg.append(element("text", { x: at + (left ? -5 : 5), y: MARGIN.top + 10, "text-anchor": left ? "end" : "start" }, label));
     }
     for (const each of this.series) this.drawSeries(each, place);
+    for (const { x, label } of this.rules) {
+      if (x < spans[0][0] || x > spans[0][1]) continue;
+      const left = place[0](x) > width * 0.6;
+      this.svg.append(element("text", { class: "over", x: place[0](x) + (left ? -5 : 5), y: MARGIN.top + 10, "text-anchor": left ? "end" : "start" }, label));
+    }
     this.mark = element("circle", { class: "pointed", r: 7, visibility: "hidden" });
     this.svg.append(this.mark);
     this.showKeys();
@@ -173,4 +178,9 @@ export class Chart {
 }
 
 const dashOf = ({ dash, colour }) => dash ?? DASHES[Math.floor((colour ?? 0) / CATEGORIES) % DASHES.length];
-const colourOf = ({ colour }) => `var(--category-${(colour ?? 0) % CATEGORIES})`;
+// As figures/style.py mixes its ramp
+function colourOf({ colour, shade }) {
+  if (shade === undefined) return `var(--category-${(colour ?? 0) % CATEGORIES})`;
+  const low = Math.min(Math.floor(shade * (RAMP - 1)), RAMP - 2);
+  return `color-mix(in srgb, var(--ramp-${low + 1}) ${100 * (shade * (RAMP - 1) - low)}%, var(--ramp-${low}))`;
+}

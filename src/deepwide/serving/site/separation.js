@@ -98,8 +98,9 @@ function showMeasurement({ wanted, state, stage, share, seconds, error, certific
   if (share === null) by("progress").removeAttribute("value");
   else by("progress").value = share;
   setText(by("measurement-title"), `Depth ${wanted.depth}, width ${wanted.width}, ${wanted.heads} head${wanted.heads === 1 ? "" : "s"}${wanted.residual ? ", residual" : ""}${wanted.causal ? ", causal" : ""}, seed ${wanted.seed}`);
+  const expected = forecast.seconds + (forecast.confirms ? forecast.confirm_seconds : 0);
   const words = {
-    running: `${stage}: ${share === null ? "starting" : `${fixed(100 * share, 0)}%`}, about ${showSeconds(forecast.seconds + (forecast.confirms ? forecast.confirm_seconds : 0))} in total on a quiet machine`,
+    running: `${share === null ? stage : `${stage}: ${fixed(100 * share, 0)}%`}, ${expected < 1 ? "less than a second" : `about ${showSeconds(expected)}`} of computing on a quiet machine`,
     done: `Measured in ${showSeconds(seconds)}.`,
     cancelled: `Cancelled after ${showSeconds(seconds)}: its process has ended.`,
     failed: error,
@@ -122,13 +123,13 @@ by("shape").addEventListener("submit", async (event) => {
   by("measure").disabled = true;
   try {
     const started = await ask("/api/measurements", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(wanted) });
-    setText(by("alarm"), "");
+    setText(by("refused"), "");
     showMeasurement(started);
     follow(started.id);
     by("cancel").focus();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    setText(by("alarm"), error.message);
+    setText(by("refused"), error.message);
   }
   by("measure").disabled = false;
 });
@@ -139,7 +140,7 @@ by("cancel").addEventListener("click", async () => {
     showMeasurement(await ask(`/api/measurements/${current.id}`, { method: "DELETE" }));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    setText(by("alarm"), error.message);
+    setText(by("refused"), error.message);
   }
   by("measure").focus();
 });
@@ -152,7 +153,7 @@ async function showMeasured() {
     { title: "depth", show: (row) => row.case.depth },
     { title: "width", show: (row) => row.case.width },
     { title: "heads", show: (row) => row.case.heads },
-    { title: "kind", text: true, show: (row) => [row.case.residual ? "residual" : "", row.case.causal ? "causal" : "", row.case.weights === "random" ? `seed ${row.case.seed}` : row.case.weights].filter((word) => word).join(", ") },
+    { title: "kind", text: true, show: (row) => [row.case.residual ? "residual" : "", row.case.causal ? `causal, positions ${row.case.sides}` : "", row.case.weights === "random" ? `seed ${row.case.seed}` : row.case.weights].filter((word) => word).join(", ") },
     { title: "rank", show: (row) => spaced(String(row.rank)) },
     { title: "upper bound", show: (row) => spaced(String(row.bound)) },
     { title: "proved equal", text: true, show: (row) => (row.rank === row.bound ? "yes" : "no") },

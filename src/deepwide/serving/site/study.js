@@ -28,7 +28,7 @@ async function main() {
   document.title = `deepwide: ${study.study}`;
   setText(by("name"), `${study.study} (${study.preset})`);
   setText(by("question"), study.question);
-  setText(by("source"), study.source);
+  by("source").replaceChildren(...study.source.split(/(https?:\/\/\S+)/).map((text, i) => (i % 2 ? make("a", { href: text, rel: "noreferrer" }, text) : text)));
   by("report").href = `/api/studies/${KEY}/report`;
   notes(by("warnings"), study.notes.map((note) => `${note.text}.`));
   by("verdicts").replaceChildren(...study.verdicts.map(claim));

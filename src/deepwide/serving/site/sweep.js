@@ -13,6 +13,12 @@ let standing = null;
 let only = null;
 let touched = false; // whether the reader has chosen runs
 
+// An error without the folders before the run's own
+function shortened({ id, error }) {
+  const at = error.indexOf(`${id}/`);
+  return at < 0 ? error : error.slice(at + id.length + 1);
+}
+
 const COLUMNS = [
   { title: "state", show: (cell) => cell.state.replaceAll("_", " "), value: (cell) => cell.state, state: true },
   { title: "run", show: (cell) => (cell.name === cell.id ? cell.id : `${cell.name} · ${cell.id.slice(0, 6)}`), value: (cell) => cell.name, hint: true },
@@ -21,11 +27,12 @@ const COLUMNS = [
   { title: "blocks", show: (cell) => (cell.block_params ? showCount(cell.block_params) : ""), value: (cell) => cell.block_params || null, number: true },
   { title: "step", show: (cell) => (cell.steps ? `${cell.step ?? 0} / ${cell.steps}` : ""), value: (cell) => cell.step, number: true },
   { title: "loss", show: (cell) => (cell.loss === null ? "" : general(cell.loss, 5)), value: (cell) => cell.loss, number: true },
-  { title: "time", show: (cell) => (cell.seconds ? showSeconds(cell.seconds) : ""), value: (cell) => cell.seconds, number: true },
-  { title: "error", show: (cell) => cell.error || (cell.owner ? `on ${cell.owner}` : ""), value: (cell) => cell.error, class: "error", hint: true },
+  { title: "time", show: (cell) => (cell.seconds && cell.state !== "running" ? showSeconds(cell.seconds) : ""), value: (cell) => cell.seconds, number: true },
+  { title: "remark", show: (cell) => shortened(cell) || (cell.owner ? `on ${cell.owner}` : ""), value: (cell) => cell.error, class: "error", hint: true },
 ].map((column) => ({ ...column, show: (cell) => String(column.show(cell)) }));
 
 const table = new RunTable(by("runs"), COLUMNS, { onChoose: choose });
+table.onActive = (cell) => setText(by("remark"), cell?.error ? `${cell.name}: ${cell.error}` : "");
 table.onSort = () => {
   by("order").value = table.sort ? String(COLUMNS.indexOf(table.sort)) : "";
   showRows();
@@ -44,7 +51,7 @@ const losses = new Chart(by("losses"), {
   x: { title: "block parameters", kind: "log", show: showCount }, y: { title: "loss (nats per token, or the task's)", kind: "log" }, told: by("losses-pointed"), keys: by("losses-keys"),
 });
 const curves = new Chart(by("curves"), {
-  x: { title: "step", show: (step) => grouped(Math.round(step)), whole: true }, y: { title: "training loss", kind: "log" }, told: by("curves-pointed"), keys: by("curves-keys"),
+  x: { title: "step", show: (step) => grouped(Math.round(step)), whole: true }, y: { title: "training loss (nats per token, or the task's)", kind: "log" }, told: by("curves-pointed"), keys: by("curves-keys"),
 });
 
 // ---- what the stream tells
@@ -92,8 +99,11 @@ function showStanding() {
   by("progress").max = Math.max(1, total);
   by("progress").value = total - left;
   const reading = unread ? `, reading ${grouped(unread)} more` : "";
-  const time = left && seconds !== null ? `, about ${showSeconds(seconds)} left at this pace` : left && !counts.running ? ", nobody is working on the rest" : "";
-  setText(by("standing"), `${grouped(total - left)} of ${grouped(total)} runs finished${time}${reading}`);
+  const broken = counts.unreadable ?? 0;
+  const lost = broken ? `, ${grouped(broken)} cannot be read` : "";
+  const ended = total - left - broken;
+  const time = !left ? "" : seconds !== null ? `, about ${showSeconds(seconds)} left at this pace` : counts.running ? ", time left is known when one has finished" : ", nobody is working on the rest";
+  setText(by("standing"), `${grouped(ended)} of ${grouped(total)} runs finished${lost}${time}${reading}`);
   const words = Object.entries(counts);
   const box = by("states");
   while (box.children.length > words.length) box.lastElementChild.remove();
@@ -145,12 +155,13 @@ function drawLosses() {
       if (best === undefined || cell.loss < best) group.best.set(cell.block_params, cell.loss);
     });
     const depths = [...byDepth.keys()].sort((a, b) => a - b);
-    const series = depths.flatMap((depth, colour) => {
+    const series = depths.flatMap((depth, i) => {
+      const shade = i / Math.max(1, depths.length - 1);
       const { dots, best } = byDepth.get(depth);
       const line = [...best].sort(([a], [b]) => a - b);
       return [
-        { name: `depth ${depth}`, colour, points: line },
-        { name: "", colour, points: dots, line: false, dots: true },
+        { name: `depth ${depth}`, shade, points: line },
+        { name: "", shade, points: dots, line: false, dots: true },
       ];
     });
     losses.draw(series);
@@ -235,12 +246,14 @@ by("fit").addEventListener("click", async () => {
 function fitted(fit, figures, kind, runs) {
   const list = make("dl");
   const { verdict, law } = fit;
+  const coefficients = law && kind !== "joint" ? Object.entries(law).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${general(value, 4)}`) : [];
   facts(list, [
     ["verdict", `${verdict.outcome}: ${verdict.claim}`],
     ["rule", verdict.rule],
     ["measured", showInterval(verdict.measured)],
     ["runs", `${grouped(runs)}, noise ${general(100 * fit.noise, 2)}% of loss`],
-    ["law", law ? `${law.kind ?? law.name}: ${Object.entries(law).filter(([, value]) => typeof value === "number").map(([name, value]) => `${name} ${general(value, 4)}`).join(", ")}` : "none"],
+    ["law", law ? [law.about, ...coefficients].join(", ") : "none"],
+    ["to plan with it", law ? `deepwide fit ${fit.source} --kind ${kind} --law law.json, then deepwide plan 1M --law law.json` : ""],
   ]);
   const warnings = make("ul", { class: "warnings" }, ...fit.warnings.map((note) => make("li", {}, `${note.text}.`)));
   const pictures = figures.map((name) => make("figure", {}, make("img", { src: `/api/sweeps/${KEY}/fit/${encodeURIComponent(name)}.svg?kind=${kind}&runs=${runs}`, alt: `${name} of the fit; the numbers are in the report` }), make("figcaption", {}, name)));

@@ -3,6 +3,7 @@ import { make, setText } from "./dom.js";
 
 const ROW = 30; // pixels, as in site.css
 const HEAD = 34;
+const EDGE = 18; // borders and a scroll bar
 const BEYOND = 8; // rows above and below those in sight
 
 export class RunTable {
@@ -24,6 +25,7 @@ export class RunTable {
     grid.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.schedule()).observe(grid);
     this.onSort = () => {};
+    this.onActive = () => {};
   }
 
   sortBy(column) {
@@ -50,6 +52,7 @@ export class RunTable {
     this.active = before === undefined ? -1 : rows.findIndex((row) => row.id === before);
     this.grid.setAttribute("aria-rowcount", rows.length + 1);
     this.body.style.height = `${rows.length * ROW}px`;
+    this.grid.style.setProperty("--rows", `${HEAD + rows.length * ROW + EDGE}px`);
     this.schedule();
   }
 
@@ -81,6 +84,7 @@ export class RunTable {
     const row = make("div", { class: "run", role: "row", id: `run-${this.pool.length}` }, ...this.columns.map((column) => make("span", { role: "gridcell", class: [column.number ? "number" : "", column.class ?? ""].join(" ").trim() })));
     row.addEventListener("click", () => {
       this.active = Number(row.dataset.number);
+      this.onActive(this.rows[this.active]);
       this.choose(this.rows[this.active]);
     });
     this.body.append(row);
@@ -94,6 +98,7 @@ export class RunTable {
     element.setAttribute("aria-rowindex", number + 2);
     element.setAttribute("aria-selected", this.chosen.has(row.id));
     element.classList.toggle("bad", row.bad);
+    element.classList.toggle("bare", row.bad && !row.depth);
     element.classList.toggle("active", number === this.active);
     this.columns.forEach((column, i) => {
       const cell = element.children[i];
@@ -121,6 +126,7 @@ export class RunTable {
       if (top < this.grid.scrollTop) this.grid.scrollTop = top;
       const below = top + ROW + HEAD - this.grid.clientHeight;
       if (below > this.grid.scrollTop) this.grid.scrollTop = below;
+      this.onActive(this.rows[this.active]);
       this.schedule();
     } else if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();

@@ -1,0 +1,91 @@
+"""What a difference in loss is worth: how many more parameters, tokens or FLOPs would make it up.
+
+A fitted loss L(N, D) = E + A/N^α + B/D^β (a compute law) says what N and D buy. A loss 1 + δ times that of the best
+depth is made up by N′ with L(N′, D) = L(N, D)/(1 + δ), by D′ likewise, or by both grown by one factor k, which takes k²
+of the FLOPs 6·N·D. Limits are the extremes over the limits of δ and over every published fit of the surface.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deepwide.answers import Interval
+from deepwide.laws.book import COMPUTE_LAWS, ComputeLaw, compute_law
+
+MOST = 100.0  # a factor beyond which nobody buys: "more than 100 times"
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Each in percent more than now; at (MOST − 1)·100 it is that much or more, or no amount would do."""
+
+    surface: str  # the compute law
+    tokens: float  # of training
+    params_percent: Interval
+    tokens_percent: Interval
+    flops_percent: Interval
+    extra_flops: Interval
+    price: float | None = None  # per FLOP
+    money: Interval | None = None
+
+
+def worth_of(
+    loss_percent: Interval, params: float, tokens: float, surface: str = "epoch", price: float | None = None
+) -> Worth:
+    """What a difference in loss, in percent with its interval, is worth at this size and length.
+
+    >>> half_a_percent = worth_of(Interval(0.5, 0.1, 1.0), 7e9, 140e9)
+    >>> round(half_a_percent.params_percent.value), round(half_a_percent.flops_percent.value)
+    (19, 18)
+    """
+    named = compute_law(surface)
+    laws = [named, *(law for law in COMPUTE_LAWS.values() if law != named)]
+    ends = [end for end in (loss_percent.low, loss_percent.high) if end is not None]
+    factors = {}
+    for what in ("params", "tokens", "both"):
+        value = _factor(named, params, tokens, loss_percent.value, what)
+        limits = [_factor(law, params, tokens, end, what) for law in laws for end in ends]
+        factors[what] = Interval(value, min(limits), max(limits)) if limits else Interval(value)
+    flops = _map(factors["both"], lambda k: min(k * k, MOST))
+    extra = _map(flops, lambda factor: 6 * params * tokens * (factor - 1))
+    return Worth(
+        surface=surface,
+        tokens=tokens,
+        params_percent=_map(factors["params"], _percent),
+        tokens_percent=_map(factors["tokens"], _percent),
+        flops_percent=_map(flops, _percent),
+        extra_flops=extra,
+        price=price,
+        money=None if price is None else _map(extra, lambda more: price * more),
+    )
+
+
+def _map(interval: Interval, function: Callable[[float], float]) -> Interval:
+    low, high = (None if end is None else function(end) for end in (interval.low, interval.high))
+    return Interval(function(interval.value), low, high)
+
+
+def _percent(factor: float) -> float:
+    return 100 * (factor - 1)
+
+
+def _factor(law: ComputeLaw, N: float, D: float, loss_percent: float, what: str) -> float:
+    """By how much N, D or both must grow, at most by MOST and at least by 1/MOST."""
+    of_params, of_tokens = law.A / N**law.alpha, law.B / D**law.beta
+    wanted = (law.E + of_params + of_tokens) / (1 + loss_percent / 100) - law.E  # what size and length may still lose
+    if what == "params":
+        return _power(of_params, wanted - of_tokens, law.alpha)
+    if what == "tokens":
+        return _power(of_tokens, wanted - of_params, law.beta)
+    low, high = -math.log(MOST), math.log(MOST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        left = of_params * math.exp(-law.alpha * middle) + of_tokens * math.exp(-law.beta * middle)
+        low, high = (middle, high) if left > wanted else (low, middle)
+    return math.exp((low + high) / 2)
+
+
+def _power(now: float, wanted: float, exponent: float) -> float:
+    if wanted <= 0:
+        return MOST
+    return float(min(max((now / wanted) ** (1 / exponent), 1 / MOST), MOST))

@@ -1,0 +1,60 @@
+"""What a difference in loss is worth: put back into the surface it gives that loss."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepwide.answers import Interval
+from deepwide.errors import DeepwideError
+from deepwide.laws import COMPUTE_LAWS, MOST, ComputeLaw, worth_of
+
+LAW = COMPUTE_LAWS["epoch"]
+
+
+def loss(law: ComputeLaw, N: float, D: float) -> float:
+    return law.E + law.A / N**law.alpha + law.B / D**law.beta
+
+
+@given(st.floats(0.01, 1.0), st.floats(7, 11).map(lambda power: 10**power))
+def test_what_makes_it_up_makes_it_up(percent: float, N: float) -> None:
+    D = 20 * N
+    worth = worth_of(Interval(percent), N, D)
+    wanted = loss(LAW, N, D) / (1 + percent / 100)
+    more = [1 + i.value / 100 for i in (worth.params_percent, worth.tokens_percent)]
+    both = math.sqrt(1 + worth.flops_percent.value / 100)
+    for factors in ((more[0], 1), (1, more[1]), (both, both)):
+        if max(factors) < MOST * 0.99:
+            assert loss(LAW, N * factors[0], D * factors[1]) == pytest.approx(wanted, rel=1e-6)
+    assert worth.extra_flops.value == pytest.approx(6 * N * D * worth.flops_percent.value / 100)
+
+
+def test_no_difference_is_worth_nothing_and_a_gain_less_than_nothing() -> None:
+    worth = worth_of(Interval(0.0, -0.5, 0.5), 7e9, 140e9)
+    for each in (worth.params_percent, worth.tokens_percent, worth.flops_percent):
+        assert each.value == pytest.approx(0, abs=1e-6)
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low < 0 < each.high
+
+
+def test_limits_are_over_both_published_surfaces() -> None:
+    interval = Interval(0.5, 0.2, 0.8)
+    named = [worth_of(interval, 7e9, 140e9, name).params_percent for name in COMPUTE_LAWS]
+    assert (named[0].low, named[0].high) == pytest.approx((named[1].low, named[1].high))
+    assert named[0].value != named[1].value
+
+
+def test_what_no_amount_makes_up_ends_at_the_most() -> None:
+    worth = worth_of(Interval(30.0, 20.0, 40.0), 7e9, 140e9)
+    assert worth.params_percent.value == worth.tokens_percent.high == worth.flops_percent.value == 100 * (MOST - 1)
+
+
+def test_money_is_flops_times_their_price() -> None:
+    worth = worth_of(Interval(0.5, 0.2, 0.8), 7e9, 140e9, price=1e-18)
+    assert worth.money is not None
+    assert worth.money.value == pytest.approx(1e-18 * worth.extra_flops.value)
+    assert worth_of(Interval(0.5), 7e9, 140e9).money is None
+    with pytest.raises(DeepwideError, match="no compute law"):
+        worth_of(Interval(0.5), 7e9, 140e9, "nobody")
