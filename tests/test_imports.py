@@ -49,8 +49,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "timing": TRAINING | {"training"},
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
+    "designing": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
     "pooling": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
-    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting", "pooling"},
+    "figures": PLANNING
+    | TRAINING
+    | {"planning", "separation", "training", "sweeping", "fitting", "designing", "pooling"},
     "probes": BOTTOM | {"shape", "model"},
     "logic": BOTTOM | {"shape", "model"},
 }

@@ -153,7 +153,7 @@ HOME = {
     "rank": "rank",
     "train": "train",
     "check-scaling": "train",
-    "sweep": "sweep",
+    "sweep": "design",  # which loads the other verbs of a sweep
     "worker": "sweep",
     "fit": "fit",
     "evidence": "evidence",

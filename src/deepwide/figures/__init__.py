@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import audit_map as audit_map
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.depth_width import plan_map as plan_map
+    from deepwide.figures.designs import design_chart as design_chart
     from deepwide.figures.fitted import draw_fit as draw_fit
     from deepwide.figures.forest import forest_chart as forest_chart
     from deepwide.figures.intervals import interval_chart as interval_chart
@@ -78,6 +79,7 @@ _HOME = {
     "compute_chart": "compute",
     "crossing_chart": "curves",
     "depth_width_map": "depth_width",
+    "design_chart": "designs",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
     "forest_chart": "forest",
