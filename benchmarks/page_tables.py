@@ -1,4 +1,4 @@
-"""The tables of docs/fit.md, docs/rank.md and docs/studies.md, from what was measured and results/ keeps."""
+"""The tables of docs/design.md, fit.md, rank.md and studies.md, from what was measured and results/ keeps."""
 
 import json
 import re
@@ -46,6 +46,79 @@ def calibration_table() -> str:
 def fit_tables() -> list[str]:
     """How sure fits are."""
     return [calibration_table(), coverage_table(), prediction_table()]
+
+
+def design_tables() -> list[str]:
+    """What choosing runs saves, simulated and on real pools."""
+    return [saving_table(), promise_table(), replay_table(), branches_table()]
+
+
+HONEST = 0.85  # coverage below which a saving is none
+
+
+def saving_table() -> str:
+    """FLOPs of other ways over those of a designed sweep for the same interval; coverage of both in brackets."""
+    rows = [
+        "| what is simulated | high/low | designed covers | best grid | random order | cheapest first |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in result("design/simulated.json")["rows"].items():
+        for ratio, costs in row.get("same interval", {}).items():
+            covers = costs["coverage"]
+            own = covers["designed"]
+            if own is None:
+                continue
+            shown = []
+            for way in ("grid", "random order", "cheapest first"):
+                factor = "no saving: not covered" if own < HONEST else f"{costs[way]:.2f}×" if costs[way] else ""
+                shown.append(f"{factor} ({100 * covers[way]:.0f}%)" if costs[way] else "not reached")
+            rows.append(f"| {name} | {ratio} | {100 * own:.0f}% | {' | '.join(shown)} |")
+    return "\n".join(rows) + "\n"
+
+
+def promise_table() -> str:
+    """Coverage of designed sweeps, and what was promised before the first run."""
+    rows = [
+        "| what is simulated | budget | coverage | high/low | promised | grids' coverage | random order's |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in result("design/simulated.json")["rows"].items():
+        grids = [point for point in row.get("grid", {}).values() if point["coverage"] is not None]
+        shares = [100 * point["coverage"] for point in grids] or [0.0]
+        covered = f"{min(shares):.0f}–{max(shares):.0f}%"
+        for budget, point in row.get("designed", {}).items():
+            random = row["random order"].get(budget, {}).get("coverage") if "random order" in row else None
+            if point["high/low"] is None or not grids:
+                continue
+            cells = [f"{100 * point['coverage']:.0f}%", f"{point['high/low']:.3g}", f"{point['promised high/low']:.3g}"]
+            cells += [covered, "–" if random is None else f"{100 * random:.0f}%"]
+            rows.append(f"| {name} | {budget} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def branches_table() -> str:
+    """What shorter lengths should give."""
+    measured = result("design/branches.json")["expected high/low"]
+    budgets = list(next(iter(measured.values())))
+    rows = [f"| what may be run | {' | '.join(f'budget {b}' for b in budgets)} |", "|---" * (len(budgets) + 1) + "|"]
+    rows += [f"| {name} | {' | '.join(f'{row[b]:.3g}' for b in budgets)} |" for name, row in measured.items()]
+    return "\n".join(rows) + "\n"
+
+
+def replay_table() -> str:
+    """Finished sweeps in another order."""
+    rows = [
+        "| runs | high/low of all | designed | random order | cheapest first | holds the whole pool's estimate |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in result("design/replay.json")["pools"].items():
+        if "refused" in row:
+            continue
+        ways = [row[f"{way}, share of FLOPs"] for way in ("designed", "random order", "cheapest first")]
+        shares = ["never" if share is None else f"{100 * share:.0f}%" for share in ways]
+        holds = {True: "yes", False: "no", None: "–"}[row["designed holds it"]]
+        rows.append(f"| {name} | {row['high/low of all']:.3g} | {' | '.join(shares)} | {holds} |")
+    return "\n".join(rows) + "\n"
 
 
 def coverage_table() -> str:

@@ -18,12 +18,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.page_tables import ROOT, fit_tables, published_studies, rank_tables, study_tables, with_tables
+from benchmarks.page_tables import (
+    ROOT,
+    design_tables,
+    fit_tables,
+    published_studies,
+    rank_tables,
+    study_tables,
+    with_tables,
+)
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```([a-z]*)\n((?:.*\n)*?)^```$", re.MULTILINE)
 SESSION = re.compile(r"^\$ (.+?)(?:  # exit (\d+))?\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 TABLES: dict[str, Callable[[], list[str]]] = {
+    "design.md": design_tables,
     "rank.md": rank_tables,
     "fit.md": fit_tables,
     "studies.md": study_tables,

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 import typer.main
-from benchmarks.page_tables import ROOT, fit_tables, published_studies, rank_tables, result, study_tables
+from benchmarks.page_tables import (
+    ROOT,
+    design_tables,
+    fit_tables,
+    published_studies,
+    rank_tables,
+    result,
+    study_tables,
+)
 from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
 import deepwide
@@ -225,6 +233,12 @@ def test_the_page_on_fits_shows_what_was_measured() -> None:
     assert shows("docs/fit.md", f"{min(seconds):.1f}", f"{max(seconds):.1f}")
     assert shows("docs/fit.md", str(speed["ours"]["evaluations"]))
     assert shows("docs/fit.md", f"{speed['multi_start'][0]['evaluations_for_the_grid'] / 1000:.0f}")
+
+
+def test_the_page_on_designs_shows_what_was_measured() -> None:
+    page = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    for table in design_tables():
+        assert table in page, "docs/design.md is out of date: run `make docs`"
 
 
 def quoted_of_the_calibration() -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deepwide.files import write_bytes, write_text
+from deepwide.files import NotRegularError, open_regular, write_bytes, write_text
 
 KILLED_BETWEEN_WRITE_AND_RENAME = """
 import os, signal, sys
@@ -109,3 +109,12 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = {"pipe": tmp_path / "pipe", "folder": tmp_path, "device": Path("/dev/zero")}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(NotRegularError, match="not a regular file"):
+        open_regular(path)

@@ -39,17 +39,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "shape": BOTTOM,
     "laws": BOTTOM | {"shape"},
     "catalogue": BOTTOM | {"shape"},
-    "planning": PLANNING,
+    "planning": PLANNING | {"timing"},
     "run": BOTTOM,
     "separation": BOTTOM,
     "model": BOTTOM | {"shape"},
     "data": BOTTOM,
     "tasks": BOTTOM | {"shape", "model", "data"},
     "training": TRAINING,
+    "timing": TRAINING | {"training"},
     "sweeping": TRAINING | {"training"},
     "fitting": PLANNING | TRAINING | {"training", "sweeping"},
+    "designing": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
     "pooling": PLANNING | TRAINING | {"training", "sweeping", "fitting"},
-    "figures": PLANNING | TRAINING | {"planning", "separation", "training", "sweeping", "fitting", "pooling"},
+    "figures": PLANNING
+    | TRAINING
+    | {"planning", "separation", "training", "sweeping", "fitting", "designing", "pooling"},
     "probes": BOTTOM | {"shape", "model"},
     "logic": BOTTOM | {"shape", "model"},
 }

@@ -59,6 +59,22 @@ def parse_bytes(text: str | int | float) -> int:
     return count
 
 
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}
+
+
+def parse_seconds(text: str | int | float) -> float:
+    """A short time: 8ms, 250us, 0.5s, or a number of seconds.
+
+    >>> parse_seconds("8ms"), parse_seconds("250 us"), parse_seconds(0.5)
+    (0.008, 0.00025, 0.5)
+    """
+    match = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,2})?|\.\d+)\s*([a-zµμ]*)\s*", str(text)[:40].lower())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match and match[2] in _SECONDS else 0.0
+    if not 1e-9 <= seconds <= 1e6:
+        raise DeepwideError(f"{str(text)[:40]!r} is not a time: write 8ms, 250us, 0.5s or a number of seconds above 0.")
+    return seconds
+
+
 def _split(text: str | int | float, what: str) -> tuple[Decimal, str]:
     written = str(text)
     match = _NUMBER.fullmatch(written) if len(written) <= 80 else None
@@ -115,6 +131,18 @@ def show_seconds(seconds: float, least: float = 1) -> str:
             count = seconds / size
             return f"{count:.1f} {unit}" if count < 99.95 else f"{float(f'{count:.3g}'):,.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def show_time(seconds: float) -> str:
+    """A short time for reading.
+
+    >>> show_time(0.008), show_time(2.5e-5), show_time(3.25)
+    ('8 ms', '25 µs', '3.25 s')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= 0.9995 * size:
+            return f"{_plain(seconds / size, 3)} {unit}"
+    return f"{_plain(seconds / 1e-9, 3)} ns"
 
 
 def plural(count: int, noun: str) -> str:

@@ -109,14 +109,17 @@ def _check_names(
     prefix: str,
     short_names: Iterable[str] = (),
 ) -> None:
+    allowed_here = model.model_fields
     for name, value in fields.items():
-        if name not in model.model_fields:
+        if name not in allowed_here:
             homes = [path for path in _paths(root) if path.rpartition(".")[2] == name]
             allowed = {*(f"{prefix}{field}" for field in model.model_fields), *short_names}
             near = f"did you mean '{homes[0]}'?" if len(homes) == 1 else did_you_mean(f"{prefix}{name}", allowed)
             raise DeepwideError(f"there is no setting '{prefix}{str(name)[:60]}': {near}")
-        part = _model_in(model.model_fields[name].annotation)
-        if part is not None and isinstance(value, Mapping):
+        if not isinstance(value, Mapping):
+            continue
+        part = _model_in(allowed_here[name].annotation)
+        if part is not None:
             _check_names(root, part, value, f"{prefix}{name}.")
 
 

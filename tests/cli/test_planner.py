@@ -312,6 +312,20 @@ def test_a_sequence_is_written_like_a_context() -> None:
         assert ask("count", "gpt2", "--sequence", written)["flops"]["sequence"] == length
 
 
+def test_count_shows_the_fullest_device_of_a_split_model() -> None:
+    done = call("count", "gpt2", "--tensor-parallel", "4", "--data-parallel", "8", "--zero", "1")
+    assert "The fullest device (stage 1): tensor 4 × pipeline 1 × data 8, ZeRO 1" in done.stdout
+    assert ask("count", "gpt2", "--zero", "1", "--data-parallel", "2")["device"]["zero"] == 1
+
+
+def test_a_limit_on_time_is_shown_with_its_frontier() -> None:
+    done = call("plan", "100M", "--machine", "eager", "--latency", "3ms")
+    assert "(limit 3 ms)" in done.stdout
+    assert "Loss against decode time, within the budget" in done.stdout
+    assert "assumed, not measured" not in done.stdout
+    assert ask("plan", "100M", "--machine", "eager", "--latency", "3ms")["speed"]["limit_seconds"] == 0.003
+
+
 def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     assert call("plan", "1.3B", "--brief").stdout.splitlines() == deepwide.plan("1.3B").brief().splitlines()
     assert "in money" in call("audit", "llama-3-8b", "--price", "2").stdout

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from deepwide.answers import Note
-from deepwide.cli.sweep_tables import show_state, state_table, summary
-from deepwide.sweeping import CellState, SweepState
+from deepwide.cli.sweep_tables import show_expansion, show_state, state_table, summary
+from deepwide.sweeping import CellState, SweepState, expand
 
 
 def cell(number: int, state: str, **fields: Any) -> CellState:
@@ -65,3 +65,15 @@ def test_a_sweep_that_had_finished_before_says_so() -> None:
         sweep(cell(0, "done"), notes=(Note.of("finished_before", "every cell had finished: nothing to do."),)), out
     )
     assert "Every cell had finished: nothing to do." in out.export_text()
+
+
+def test_the_plan_of_a_very_large_sweep_shows_its_first_cells_and_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deepwide.sweeping.state._speeds", lambda widths: dict.fromkeys(widths, 1e9))
+    expansion = expand({"name": "many", "seeds": list(range(502)), "run": {"trainer": "toy"}})
+    out = Console(width=200, record=True, file=io.StringIO())
+    show_expansion(expansion, out)
+    shown = out.export_text()
+    assert "seed=499" in shown
+    assert "seed=500" not in shown
+    assert "2 more cells: --json lists all" in shown
+    assert "0 of 502 cells have finished" in shown

@@ -1,5 +1,6 @@
 """Text becomes the same tokens everywhere, split by document, and nothing damaged is trained on."""
 
+import hashlib
 import json
 import pickle
 import shutil
@@ -85,7 +86,9 @@ def test_a_crash_while_tokens_are_made_leaves_no_corpus_that_looks_whole(
 
     with monkeypatch.context() as patch:
         patch.setattr("deepwide.faults.point", fail)
-        patch.setattr(corpus_module, "write_text", lambda *_: None)  # the memo of the fingerprint is not at stake
+        patch.setattr(
+            corpus_module, "write_text", lambda path, _: path.touch() or path
+        )  # the memo of the fingerprint is not at stake
         with pytest.raises(OSError, match="Input/output"):
             prepare(config)
     assert list((private_cache / "tokens").iterdir()) == [], "neither the corpus nor a temporary folder"
@@ -95,7 +98,7 @@ def test_a_crash_while_tokens_are_made_leaves_no_corpus_that_looks_whole(
 def test_training_tokens_are_counted_where_that_is_quick(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = DataConfig(source=str(folder))
     assert training_tokens(config) == len(prepare(config).train)
-    monkeypatch.setattr(corpus_module, "CHECKED", 10)
+    monkeypatch.setattr(corpus_module, "QUICKLY_COUNTED", 10)
     assert training_tokens(config) is None
 
 
@@ -120,3 +123,77 @@ def test_tokens_that_say_they_are_of_another_kind_are_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(OutsideError, match="damaged: delete that folder"):
         prepare(config)
+
+
+def test_an_index_that_points_to_another_corpus_is_not_believed(folder: Path, private_cache: Path) -> None:
+    config = DataConfig(source=str(folder))
+    own = prepare(config).fingerprint
+    (memo,) = private_cache.glob("sources/*.json")
+    about = json.loads(memo.read_text())
+    (folder / "more.txt").write_text("another text, and so another corpus")
+    other = prepare(config).fingerprint
+    (folder / "more.txt").unlink()
+    for redirected in (about | {"fingerprint": other}, {"fingerprint": other}, about | {"fingerprint": 3}, [1], "x"):
+        memo.write_text(json.dumps(redirected))
+        corpus_module._fingerprint.cache_clear()
+        assert prepare(config).fingerprint == own
+
+
+def test_a_fingerprint_is_no_path(folder: Path, private_cache: Path) -> None:
+    """A stranger's run folder may name any: it must not lead out of the cache."""
+    config = DataConfig(source=str(folder))
+    inside = private_cache / "tokens" / prepare(config).fingerprint
+    shutil.copytree(inside, private_cache / "elsewhere")
+    with pytest.raises(OutsideError, match="has changed since this run began"):
+        prepare(config, "../elsewhere")
+
+
+def test_tokens_from_before_they_named_their_text_are_made_again(folder: Path, private_cache: Path) -> None:
+    config = DataConfig(source=str(folder))
+    first = prepare(config)
+    path = private_cache / "tokens" / first.fingerprint / "corpus.json"
+    about = json.loads(path.read_text())
+    del about["fingerprint"]
+    path.write_text(json.dumps(about))
+    assert prepare(config, first.fingerprint).checksum == first.checksum
+    assert json.loads(path.read_text())["fingerprint"] == first.fingerprint
+
+
+def test_other_tokens_have_another_checksum_even_if_the_folder_agrees_with_itself(
+    folder: Path, private_cache: Path
+) -> None:
+    """What a run's checkpoints hold: whoever changes tokens and their hash is found when a run resumes."""
+    config = DataConfig(source=str(folder))
+    first = prepare(config)
+    path = private_cache / "tokens" / first.fingerprint / "corpus.json"
+    content = bytearray((path.parent / "train.bin").read_bytes())
+    content[0] ^= 1
+    (path.parent / "train.bin").write_bytes(content)
+    about = json.loads(path.read_text())
+    about["train"]["sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_text(json.dumps(about))
+    assert prepare(config).checksum != first.checksum
+
+
+@pytest.mark.parametrize("name", ["", "tokens", "tokens/NAME", "tokens/NAME/train.bin", "tokens/NAME/corpus.json"])
+def test_tokens_that_everybody_may_change_are_refused(folder: Path, private_cache: Path, name: str) -> None:
+    config = DataConfig(source=str(folder))
+    path = private_cache / name.replace("NAME", prepare(config).fingerprint)
+    path.chmod(path.stat().st_mode | 0o002)
+    with pytest.raises(OutsideError, match="everybody may write"):
+        prepare(config)
+
+
+def test_a_power_cut_while_tokens_are_made_leaves_none_or_all(
+    folder: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything in the folder, and the folder itself, is synced before it gets its name."""
+    events: list[str] = []
+    monkeypatch.setattr("deepwide.faults.point", events.append)
+    name = prepare(DataConfig(source=str(folder))).fingerprint
+    renamed = events.index(f"before rename to {name}")
+    synced = [event.removeprefix("before fsync of ") for event in events[:renamed] if "before fsync" in event]
+    assert {"train.bin", "validation.bin", "tokeniser.json", "corpus.json"} <= set(synced)
+    assert synced[-1].startswith("the folder .")
+    assert f"after fsync of the folder of {name}" in events[renamed:]
+    assert (private_cache / "tokens" / name).is_dir()

@@ -261,3 +261,36 @@ def test_a_row_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "long.jsonl").write_bytes(b'{"text": "' + b"x" * (3 << 20) + b'"}\n')
     with pytest.raises(DeepwideError, match=r"line 1 of .* is longer than 1 MiB"):
         list(documents(DataConfig(source=str(tmp_path / "long.jsonl"))))
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz"])
+def test_a_tar_whose_headers_are_endless_is_refused(kind: str, tmp_path: Path) -> None:
+    """What describes a member is read as a whole: a few kilobytes must not ask for gigabytes of it."""
+    path = tmp_path / f"long.tar.{kind}"
+    with tarfile.open(path, f"w:{kind}", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
+        member = tarfile.TarInfo("a.txt")
+        member.pax_headers = {"comment": "x" * (8 << 20)}
+        archive.addfile(member)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(DeepwideError, match="is damaged: a member is described by"):
+        list(documents(DataConfig(source=str(path))))
+
+
+def test_a_tar_of_very_many_empty_members_takes_bounded_memory(tmp_path: Path) -> None:
+    (tmp_path / "many.tar.gz").write_bytes(gzip.compress(tarfile.TarInfo("a").tobuf() * 5_000))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in documents(DataConfig(source=str(tmp_path / "many.tar.gz")))) == 5_000
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.bz2", "tar.xz"])
+def test_every_packing_of_a_tar_gives_the_same_documents(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"all.{kind}"
+    with tarfile.open(path, f"w:{kind.removeprefix('tar').removeprefix('.')}") as archive:  # type: ignore[call-overload]
+        for i, text in enumerate(DOCUMENTS):
+            (tmp_path / f"{i:03}").write_text(text, encoding="utf-8")
+            archive.add(tmp_path / f"{i:03}", f"{i:03}.txt")
+    assert list(documents(DataConfig(source=str(path)))) == [text.encode() for text in DOCUMENTS]

@@ -1,6 +1,7 @@
 """Charts as files."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,27 @@ def test_a_name_that_would_steer_a_terminal_does_not_end_the_process(tmp_path: P
     evil = chart("a\x1b[0m\u202eb\x07")
     assert save_chart(evil, tmp_path / f"chart{suffix}").stat().st_size > 0
     assert clean("a\x1b") == "a\ufffd"
+
+
+def test_where_addresses_are_limited_a_sentence_says_that_a_picture_cannot_be_drawn(tmp_path: Path) -> None:
+    """The drawing library reserves tens of GB of addresses, and ends its process where it may not (ulimit -v)."""
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30));"
+        "from figures.test_save import chart; from deepwide.figures import save_chart;"
+        "from deepwide.errors import DeepwideError\n"
+        "try: save_chart(chart(), sys.argv[1])\nexcept DeepwideError as error: print(error)"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{Path(__file__).parent.parent}:{os.environ.get('PYTHONPATH', '')}"}
+    words = [sys.executable, "-c", program, str(tmp_path / "a.svg")]
+    run = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "a picture cannot be drawn within 8.59 GB of addresses (ulimit -v)" in run.stdout
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_within_a_limit_that_is_wide_enough_another_process_draws_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = save_chart(chart(), tmp_path / "here.svg").read_bytes()
+    monkeypatch.setattr("deepwide.figures.save._address_space", lambda: 1 << 44)
+    assert save_chart(chart(), tmp_path / "there.svg").read_bytes() == here

@@ -1,5 +1,6 @@
 """Laws by name, laws from files, and every way a file can be no law."""
 
+import contextlib
 import json
 import math
 from importlib.resources import files
@@ -376,3 +377,12 @@ def test_a_law_whose_sizes_no_float_can_hold_has_no_optimum() -> None:
     assert not ComputeLaw("", E=1.0, A=1e300, B=1e-300, alpha=0.1, beta=0.1).has_optimum
     assert not ComputeLaw("", E=1.0, A=1.0, B=1.0, alpha=0.0, beta=0.1).has_optimum
     assert COMPUTE_LAWS["epoch"].has_optimum
+
+
+def test_a_compute_law_of_huge_exponents_gets_a_sentence(tmp_path: Path) -> None:
+    steep = ComputeLaw("me", 1.8, 482.0, 2085.4, 482.0, 0.37)
+    assert steep.flops_for(1e12) == math.inf
+    path = save_compute_law(steep, tmp_path / "law.json")
+    for budget in ("1e17", "1e21", "1e26"):
+        with contextlib.suppress(DeepwideError):  # a plan, or one sentence
+            plan(budget, kind="flops", compute=str(path))

@@ -51,6 +51,7 @@ def test_it_is_a_json_document() -> None:
     assert document["params"]["total"] == 124_439_808
     assert set(document) == {
         "name", "shape", "family", "exact", "params", "flops", "training_memory", "inference_memory", "notes",
+        "device",
     }  # fmt: skip
 
 
@@ -74,3 +75,11 @@ def test_a_batch_or_a_sequence_that_is_no_number_gets_a_sentence() -> None:
         with pytest.raises(DeepwideError, match=words):
             count("gpt2", **fields)
     assert count("gpt2", sequence="8Ki").flops.sequence == 8192
+
+
+def test_a_model_that_is_split_also_has_the_memory_of_its_fullest_device() -> None:
+    assert count("gpt2").device is None
+    split = count("gpt2", tensor_parallel=4, pipeline_stages=2, data_parallel=8, zero=3)
+    assert split.device is not None
+    assert 0 < split.device.training < split.training_memory.total / 4
+    assert any(row["what"] == "memory of the fullest device" for row in split.rows())

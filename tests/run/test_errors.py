@@ -1,8 +1,9 @@
-"""EIO, ENOSPC, EMFILE and MemoryError at every write, sync, rename and read in turn: nothing is lost or failed."""
+"""Errors of the disk and of memory at every write, sync, rename and read in turn: nothing is lost or failed."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,11 @@ from deepwide.run import RunFolder, lease
 from deepwide.sweeping import Exit
 from run.killer import contents, run
 
-CONFIG = {"trainer": "toy", "steps": 3, "checkpoint_every": 2}
+CONFIG: dict[str, Any] = {"trainer": "toy", "steps": 3, "checkpoint_every": 2}
 ALLOWED = {
     "EIO": {Exit.PASSING, Exit.FINISHED},
     "EMFILE": {Exit.PASSING, Exit.FINISHED},
+    "ESTALE": {Exit.PASSING, Exit.FINISHED},
     "ENOSPC": {Exit.DISK_FULL, Exit.FINISHED},
     "MemoryError": {Exit.PASSING, Exit.FINISHED},  # finished: oom
 }
@@ -27,10 +29,12 @@ def disarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     faults.arm(os.environ.get("DEEPWIDE_FAULT", ""))
 
 
-def fail_everywhere(home: Path, error: str, first: int = 1, stride: int = 1) -> tuple[int, list[str]]:
+def fail_everywhere(
+    home: Path, error: str, first: int = 1, stride: int = 1, config: dict[str, Any] = CONFIG
+) -> tuple[int, list[str]]:
     """How many points failed in turn, and what was wrong after each."""
     log = home / "points.log"
-    assert run(home / "whole", CONFIG, f"log:{log}") == 0
+    assert run(home / "whole", config, f"log:{log}") == 0
     faults.arm("")
     names, expected, wrong = log.read_text().splitlines(), contents(home / "whole"), []
     numbers = range(first, len(names) + 1, stride)
@@ -38,7 +42,7 @@ def fail_everywhere(home: Path, error: str, first: int = 1, stride: int = 1) -> 
         runs = home / f"{error}-{number}"
         what = f"{number} ({names[number - 1]})"
         try:
-            code: int | None = run(runs, CONFIG, f"{number}:{error}")
+            code: int | None = run(runs, config, f"{number}:{error}")
         except (OSError, MemoryError):
             code = None  # of whoever makes the folder: the driver tries again
             if list(runs.glob("*/lease.json")):
@@ -52,7 +56,7 @@ def fail_everywhere(home: Path, error: str, first: int = 1, stride: int = 1) -> 
                 wrong.append(f"{what}: {result}")
             if result is not None and result["status"] == "oom":
                 RunFolder.open(path).reopen()
-        if run(runs, CONFIG, "") != 0:
+        if run(runs, config, "") != 0:
             wrong.append(f"{what}: could not resume")
         elif {name: h for name, h in contents(runs).items() if "result.1" not in name} != expected:
             wrong.append(f"{what}: differs after resume")
@@ -65,12 +69,27 @@ def test_an_io_error_at_any_point_passes(memory: Path) -> None:
     assert tried > 100
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EMFILE", "MemoryError"])
+@pytest.mark.parametrize("error", ["ENOSPC", "EMFILE", "ESTALE", "MemoryError"])
 def test_so_does_every_other_error_at_every_fifth_point(memory: Path, error: str) -> None:
     assert fail_everywhere(memory, error, first=1 + len(error) % 5, stride=5)[1] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("error", ["ENOSPC", "EMFILE", "MemoryError"])
+@pytest.mark.parametrize("error", ["ENOSPC", "EMFILE", "ESTALE", "MemoryError"])
 def test_so_does_every_other_error_at_every_point(memory: Path, error: str) -> None:
     assert fail_everywhere(memory, error)[1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("error", "first"), [("EIO", 3), ("ENOSPC", 7), ("MemoryError", 11)])
+def test_the_real_trainer_loses_nothing_either(memory: Path, small_corpus: Path, error: str, first: int) -> None:
+    pytest.importorskip("torch")
+    config = {
+        "model": {"depth": 1, "width": 16, "heads": 2},
+        "data": {"source": str(small_corpus)},
+        "steps": 4, "batch": 2, "context": 16, "checkpoint_every": 2,
+        "evaluation": {"every": 2, "sequences": 2}, "log_every": 1,
+    }  # fmt: skip
+    tried, wrong = fail_everywhere(memory, error, first=first, stride=13, config=config)
+    assert wrong == []
+    assert tried >= 8

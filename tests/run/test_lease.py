@@ -4,6 +4,7 @@ And under what: the folder's lock, the file system's clock, and whether a proces
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,7 +19,18 @@ import numpy as np
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.run import LeaseHeld, LeaseLost, LeaseWatch, RunFolder, UnreadableRun, owner_name, remaining
+from deepwide.run import (
+    LeaseHeld,
+    LeaseLost,
+    LeaseWatch,
+    RunFolder,
+    UnreadableRun,
+    is_disk_full,
+    is_passing,
+    owner_name,
+    remaining,
+)
+from deepwide.run import lease as run_lease
 from deepwide.run.lease import file_system_time, is_dead, lock, this_process
 from deepwide.run.toy import NUMERICS, ToyConfig
 
@@ -177,6 +189,39 @@ def test_a_lock_of_a_folder_that_was_moved_away_is_no_lock(folder: RunFolder, me
         RunFolder.create(memory, {"lr": 0.1}, data_fingerprint="d", numerics="1")
         with lock(folder.path, patience=0):
             assert (folder.path / ".lock").stat().st_ino != (other / ".lock").stat().st_ino
+
+
+def test_a_lock_that_was_waited_for_is_taken_again_if_its_folder_was_moved_meanwhile(
+    folder: RunFolder, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that was opened is the old folder's: locking it locks nothing."""
+    acquire, other = run_lease._acquire, memory / "other"
+
+    def moved(handle: int, path: Path, deadline: float) -> None:
+        acquire(handle, path, deadline)
+        if not other.exists():
+            os.rename(folder.path, other)
+            RunFolder.create(memory, {"lr": 0.1}, data_fingerprint="d", numerics="1")
+
+    monkeypatch.setattr(run_lease, "_acquire", moved)
+    with lock(folder.path), open(folder.path / ".lock", "rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(folder: RunFolder, memory: Path) -> None:
+    (folder.path / ".lock").unlink(missing_ok=True)
+    (folder.path / ".lock").symlink_to(memory / "elsewhere")
+    with pytest.raises(UnreadableRun, match="not a regular file"), lock(folder.path):
+        pass
+    assert not (memory / "elsewhere").exists()
+
+
+def test_what_may_pass_and_what_is_a_full_disk() -> None:
+    for name in ("EIO", "ESTALE", "EMFILE", "ETIMEDOUT", "EROFS"):
+        assert is_passing(OSError(getattr(errno, name), name)), name
+    assert not is_passing(OSError(errno.EACCES, "no"))
+    assert all(is_disk_full(OSError(number, "full")) for number in (errno.ENOSPC, errno.EDQUOT))
+    assert not is_disk_full(OSError(errno.EIO, "no"))
 
 
 def test_the_heartbeat_notices_a_take_over(folder: RunFolder) -> None:

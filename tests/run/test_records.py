@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.run import RunFolder, UnreadableRun, has_result
-from deepwide.run.records import canonical
+from deepwide.run.records import canonical, parse
 from deepwide.run.toy import NUMERICS, ToyConfig
 from deepwide.sweeping.worker import Exit, work
 
@@ -132,3 +132,9 @@ def test_a_lock_that_is_a_link_is_not_followed(memory: Path, tmp_path: Path) -> 
     with pytest.raises(UnreadableRun, match="delete it"), folder.lease("one"):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_json_number_is_refused_wherever_it_stands(number: str, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableRun, match="not JSON"):
+        parse(f'{{"a": [{number}]}}'.encode(), tmp_path / "x.json", "delete it")

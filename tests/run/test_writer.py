@@ -225,3 +225,27 @@ def test_a_checkpoint_that_cannot_be_read_now_is_not_a_damaged_one(
     broken.add("1")
     with pytest.raises(OSError, match="Input/output error"):
         folder.latest_checkpoint("numpy")
+
+
+def test_what_a_killed_worker_left_is_removed_by_the_next_one(folder: RunFolder) -> None:
+    with folder.lease("one") as writer:
+        writer.append({"step": 1})
+        writer.checkpoint(1, TENSORS, {})
+    left = [folder.path / ".result.json.1.ab.tmp", folder.path / "checkpoints" / ".2.1.ab.tmp"]
+    left[0].write_text("half")
+    left[1].mkdir()
+    with folder.lease("two"):
+        assert not any(path.exists() for path in left)
+
+
+def test_the_names_of_new_files_outlive_a_power_cut_before_a_checkpoint_does(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder.lease("one") as writer:
+        writer.append({"step": 1})
+        events: list[str] = []
+        monkeypatch.setattr(faults, "point", events.append)
+        writer.checkpoint(1, TENSORS, {})
+        monkeypatch.undo()
+    renamed = events.index("before rename to 1")
+    assert f"before fsync of the folder {folder.id}" in events[:renamed]

@@ -35,6 +35,23 @@ def test_a_grid_is_every_combination_once_in_the_order_of_the_file() -> None:
     assert len({cell.id for cell in cells}) == len(cells) == 8
 
 
+def test_a_shape_is_resolved_once_for_all_its_seeds_and_the_ids_are_those_of_each_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Very many seeds cost next to nothing; every seed is checked once."""
+    table: dict[str, Any] = {"name": "many", "run": {"steps": 10}, "grid": {"depth": [1, 2, 3], "width": [16]}}
+    alone = [cell for seed in (5, 0, 7) for cell in cells_of(make_spec(table | {"seeds": [seed]}))]
+    resolve = TransformerTrainer.resolve
+    spy = mock.Mock(side_effect=lambda config: resolve(TransformerTrainer(), config))
+    monkeypatch.setattr(TransformerTrainer, "resolve", staticmethod(spy))
+    together = cells_of(make_spec(table | {"seeds": [5, 0, 7]}))
+    assert {cell.id: cell.config for cell in together} == {cell.id: cell.config for cell in alone}
+    assert {cell.id: cell.cost for cell in together} == {cell.id: cell.cost for cell in alone}
+    assert spy.call_count == 3 + 2
+    with pytest.raises(DeepwideError, match="seed"):
+        cells_of(make_spec(table | {"seeds": [0, 2 * 10**9]}))
+
+
 def test_the_same_spec_gives_the_same_ids_in_another_process() -> None:
     code = (
         "from sweeping.toys import toys; from deepwide.sweeping import cells_of\n"
@@ -214,3 +231,36 @@ def test_planning_does_not_import_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "8 False\n"
+
+
+LISTED = [{"depth": 1, "width": 2, "seed": 3}, {"depth": 2, "width": 3}]
+
+
+def test_cells_can_be_listed_one_by_one() -> None:
+    cells = cells_of(toys(grid={"lr": [0.05, 0.1]}, cells=LISTED))
+    assert [cell.name for cell in cells][:3] == [
+        "depth=1 width=2 lr=0.05 seed=3",
+        "depth=2 width=3 lr=0.05 seed=0",
+        "depth=2 width=3 lr=0.05 seed=1",
+    ]
+    assert len(cells) == 6
+    same = cells_of(toys(grid={"lr": [0.05], "depth": [1], "width": [2]}, seeds=[3]))
+    assert same[0].id == cells[0].id, "an id does not depend on how a cell was written"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"grid": {"width": [2]}, "cells": LISTED}, "both cells and grid set 'width'"),
+        ({"run": {"depth": 2}, "grid": {}, "cells": LISTED}, "both cells and run set 'depth'"),
+        ({"grid": {}, "cells": [{"dpeth": 1}]}, "dpeth"),
+    ],
+)
+def test_a_listed_cell_that_contradicts_is_refused(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(DeepwideError, match=sentence):
+        cells_of(toys(**changes))
+
+
+def test_a_listed_cell_must_be_complete() -> None:
+    with pytest.raises(DeepwideError, match="gives no width"):
+        cells_of(make_spec({"name": "x", "run": {"tokens": 2000}, "cells": [{"depth": 1}]}))

@@ -9,7 +9,7 @@ import pytest
 
 import deepwide
 from deepwide.errors import DeepwideError
-from deepwide.sweeping import SweepState, cells_of, expand, retry, sweep, sweep_state, watch, work
+from deepwide.sweeping import Outcome, SweepState, cells_of, expand, retry, running, sweep, sweep_state, watch, work
 from sweeping.toys import TABLE, toys, write_toml
 
 
@@ -163,3 +163,19 @@ def test_rows_are_a_table(memory: Path) -> None:
     frame = expand(toys(), runs=memory).to_polars()
     assert frame.height == 8
     assert {"id", "name", "depth", "width", "train_flops", "expected_seconds", "finished"} <= set(frame.columns)
+
+
+def test_where_looking_takes_long_the_driver_looks_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, seen = [0.0], list[float]()
+    monkeypatch.setattr("deepwide.sweeping.running.time.monotonic", lambda: now[0])
+
+    class Slow:
+        def read(self, started: int) -> None:
+            del started
+            now[0] += 3.0  # of looking
+
+    report = running._throttled(lambda _: seen.append(now[0]), Slow(), 1.0, Outcome())  # type: ignore[arg-type]
+    while now[0] < 100:
+        report()
+        now[0] += 0.5
+    assert len(seen) == 4, "a tenth of the time"

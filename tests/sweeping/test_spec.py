@@ -148,4 +148,17 @@ def test_any_file_and_any_override_gives_a_spec_or_one_sentence(
 
 def test_the_written_table_is_the_table(tmp_path: Path) -> None:
     written = tomllib.loads(write_toml(tmp_path / "toys.toml").read_text())
-    assert written == toys().model_dump(exclude={"iso"})
+    assert written == toys().model_dump(exclude={"iso", "cells"})
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "x", "cells": [{"depth": 1}], "iso": {"params": ["1k"], "depths": [1]}}, "iso and cells each give"),
+        ({"name": "x", "cells": [{}]}, "one of the cells is empty"),
+        ({"name": "x", "cells": [{"depth": float("inf")}]}, "numbers must be finite"),
+    ],
+)
+def test_listed_cells_are_checked(table: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(DeepwideError, match=sentence):
+        make_spec(table)

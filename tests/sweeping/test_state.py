@@ -180,5 +180,32 @@ def test_a_finished_cell_is_not_read_twice_and_a_retried_one_is(memory: Path, mo
     assert reader.read().counts == {"waiting": 1, "interrupted": 1, "failed": 2}
 
 
+def test_only_cells_whose_files_changed_or_that_run_are_read_again(
+    memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The live table of fifty thousand cells looks at all of them every second."""
+    cells = cells_of(toys(seeds=[0]))
+    folders = [cell.folder(memory) for cell in cells]
+    reader = StateReader("toys", cells, memory)
+    reader.read()
+    seen: list[str] = []
+
+    def spy(path: Path | str) -> RunFolder:
+        seen.append(Path(path).name)
+        return opened(path)
+
+    opened = RunFolder.open
+    monkeypatch.setattr(RunFolder, "open", spy)
+    with folders[1].lease("me") as writer:
+        for step in (1, 2):  # the second time nothing but the step has changed, and a running cell is read anyway
+            writer.append({"step": step, "loss": 1.0})
+            seen.clear()
+            assert reader.read().cells[1].step == step
+            assert seen == [cells[1].id]
+        seen.clear()
+        assert reader.read().counts == {"waiting": 3, "running": 1}
+        assert seen == [cells[1].id]
+
+
 def test_every_status_of_a_result_is_a_state() -> None:
     assert set(FINISHED) < set(STATES)

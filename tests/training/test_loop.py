@@ -1,5 +1,7 @@
 """A run loses nothing: interrupted anywhere it ends in the same bits; trouble ends it with a reason."""
 
+import hashlib
+import json
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, OutsideError
 from deepwide.model import Transformer, profile
 from deepwide.tasks import Batch, Language, make_task
 from deepwide.training import loop as loop_module
@@ -235,6 +237,24 @@ def test_data_that_changed_under_a_run_stops_it(make_run: MakeRun, text: Path) -
     run = make_run()
     (text / "00.txt").write_text("something else")
     with pytest.raises(DeepwideError, match="has changed since this run began"):
+        finish(run)
+    assert run.result() is None
+
+
+def test_tokens_that_changed_with_their_checksum_under_a_run_stop_it(make_run: MakeRun, text: Path) -> None:
+    """A cache that agrees with itself and is not the one that the run began with."""
+    run = make_run()
+    left = iter([False] * 12)
+    finish(run, stop=lambda: next(left, True))
+    assert run.checkpoint_steps()
+    (path,) = (text.parent / "cache" / "tokens").glob("*/corpus.json")
+    content = bytearray((path.parent / "train.bin").read_bytes())
+    content[4] ^= 1
+    (path.parent / "train.bin").write_bytes(content)
+    about = json.loads(path.read_text())
+    about["train"]["sha256"] = hashlib.sha256(content).hexdigest()
+    path.write_text(json.dumps(about))
+    with pytest.raises(OutsideError, match="not those that this run began with"):
         finish(run)
     assert run.result() is None
 

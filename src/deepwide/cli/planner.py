@@ -112,6 +112,13 @@ def plan(
     batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
     bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
     layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
+    machine: Annotated[
+        str | None, typer.Option(help="Times of a profile (see: deepwide time) or preset (deepwide time --presets).")
+    ] = None,
+    latency: Annotated[str | None, typer.Option(help="Longest time per decoded token: 8ms, 250us.")] = None,
+    throughput: Annotated[
+        str | None, typer.Option(help="Fewest decoded tokens per second, of all --batch sequences together.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Plot = None,
     brief: Annotated[bool, typer.Option("--brief", help="Five lines that fit a chat message.")] = False,
@@ -151,6 +158,9 @@ def plan(
         batch=batch,
         bandwidth=bandwidth,
         layer_us=layer_us,
+        machine=machine,
+        latency=latency,
+        throughput=throughput,
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:
@@ -250,6 +260,12 @@ def count(
         Literal["flash", "eager"], typer.Option(help="Attention; eager keeps the score matrices.")
     ] = "flash",
     recompute: Annotated[bool, typer.Option("--recompute", help="Full activation checkpointing.")] = False,
+    tensor_parallel: Annotated[int, typer.Option(help="Devices that share every layer: memory per device.")] = 1,
+    pipeline_stages: Annotated[int, typer.Option(help="Groups of layers on devices of their own.")] = 1,
+    data_parallel: Annotated[int, typer.Option(help="Copies that read other sequences; see --zero.")] = 1,
+    zero: Annotated[
+        int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
+    ] = 0,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
     json: Json = False,
 ) -> None:
@@ -265,6 +281,10 @@ def count(
         inference_precision=inference_precision,
         attention=attention,
         recompute=recompute,
+        tensor_parallel=tensor_parallel,
+        pipeline_stages=pipeline_stages,
+        data_parallel=data_parallel,
+        zero=zero,
         **fields,
     )
     saved = _save(answer.shape, answer.family, save)

@@ -1,4 +1,4 @@
-"""`deepwide sweep plan|run|status|resume|retry|export|verify|init`, and the worker that executors start."""
+"""`deepwide sweep plan|run|status|resume|retry|export|verify|init` (`design`: see there), and the executors' worker."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ def plan(
     from deepwide.cli.sweep_tables import show_expansion
     from deepwide.sweeping import expand
 
-    expansion = expand(_read(spec, set_, network), runs=runs, processes=processes, threads=threads)
+    expansion = expand(read(spec, set_, network), runs=runs, processes=processes, threads=threads)
     print_json(expansion) if json else show_expansion(expansion, console())
 
 
@@ -85,7 +85,7 @@ def run(
     from deepwide.cli.sweep_tables import live_state, show_state
     from deepwide.sweeping import sweep
 
-    parsed = _read(spec, set_, network)
+    parsed = read(spec, set_, network)
     with stop_on_signals() as stop, live_state(quiet=json) as progress:
         state = sweep(
             parsed,
@@ -119,7 +119,7 @@ def retry(
     statuses = (("failed", "oom") if failed else ()) + (("diverged",) if diverged else ())
     if not statuses:
         raise DeepwideError("choose which cells to retry: --failed, --diverged or both.")
-    parsed = _read(spec, set_)
+    parsed = read(spec, set_)
     reopened = retry_cells(parsed, statuses, runs)
     if json:
         print_json({"name": parsed.name, "reopened": reopened})
@@ -147,7 +147,7 @@ def status(
     from deepwide.sweeping import sweep_state
     from deepwide.sweeping import watch as watch_sweep
 
-    parsed = _read(spec, set_)
+    parsed = read(spec, set_)
     if watch and not json:
         watch_states(watch_sweep(parsed, runs, processes=processes, threads=threads), console())
         return
@@ -175,7 +175,7 @@ def export(
 
     if to is not None:
         sweeping.check_format(to)
-    parsed = _read(spec, set_)
+    parsed = read(spec, set_)
     cells, home = sweeping.locate(parsed, runs)
     frame = sweeping.curves(cells, home) if curves else sweeping.table(cells, home, timings=timings)
     if frame.is_empty():
@@ -243,7 +243,8 @@ def worker(
     raise typer.Exit(int(code))
 
 
-def _read(path: Path, overrides: list[str] | None, network: bool = False) -> "Spec":
+def read(path: Path, overrides: list[str] | None, network: bool = False) -> "Spec":
+    """The spec that a command names, with what it overrides."""
     from deepwide.sweeping import read_spec
 
     if network:

@@ -17,6 +17,7 @@ from deepwide.quantities import plural, show_bytes, show_count, show_seconds
 from deepwide.sweeping import STATES, CellState, Expansion, SweepState, Verification
 
 MOST_ROWS = 40
+MOST_PLANNED = 500
 FRAME_ROWS = 4  # of a live table, that are not cells: title, header, caption, cursor
 NOT_DAMAGE = {"leftover": "left by killed workers", "unchecked": "from before checksums, unchecked"}
 LINE_SECONDS = 10.0  # between lines, when the output is a log
@@ -26,13 +27,13 @@ ORDER = ("running", "unreadable", "failed", "oom", "diverged", "lost", "disk_ful
 
 
 def show_expansion(expansion: Expansion, out: Console) -> None:
-    """One line per cell, then the sum."""
+    """One line per cell, of a very large sweep for the first; then the sum."""
     table = _table(f"{expansion.name}: {len(expansion.cells)} cells")
     for title in ("run", "cell"):
         table.add_column(title, no_wrap=title == "run")
     for title in ("params", "total", "tokens", "FLOPs", "memory", "expected"):
         table.add_column(title, justify="right")
-    for cell in expansion.cells:
+    for cell in expansion.cells[:MOST_PLANNED]:
         table.add_row(
             cell.id[:8],
             escape(cell.name),
@@ -43,6 +44,8 @@ def show_expansion(expansion: Expansion, out: Console) -> None:
             show_bytes(cell.train_bytes),
             show_seconds(cell.expected_seconds),
         )
+    if len(expansion.cells) > MOST_PLANNED:
+        table.caption = f"{len(expansion.cells) - MOST_PLANNED:,} more cells: --json lists all"
     out.print(table)
     number, workers = len(expansion.cells), plural(expansion.workers, "worker")
     left = f"Expected: {show_seconds(expansion.expected_seconds)} with {workers} on this machine"

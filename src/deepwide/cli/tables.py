@@ -14,12 +14,12 @@ from rich.text import Text
 
 from deepwide.answers import Interval, Note
 from deepwide.laws import Law, Opinion
-from deepwide.quantities import plural, show_bytes, show_count
-from deepwide.shape import Shape
+from deepwide.quantities import plural, show_bytes, show_count, show_time
+from deepwide.shape import DeviceMemory, Shape
 
 if TYPE_CHECKING:
     from deepwide.catalogue import Model
-    from deepwide.planning import Audit, Count, Plan
+    from deepwide.planning import Audit, Count, Plan, Speed
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
 FIRST = "law-extrapolated"  # the note that stands beside the answer, not below it
@@ -178,6 +178,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
     memory = f"training {state} plus {sequence} per sequence; inference {served}, cache {cached} per token"
     facts.append(("memory", memory))
+    if plan.speed is not None:
+        facts.append(("decoding", _decoding(plan.speed)))
     show_facts(facts, to)
     rows = table(
         "depth",
@@ -205,6 +207,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
         )
     to.print()
     show(rows, to)
+    if plan.speed is not None:
+        show_frontier(plan.speed, to)
     show_opinions(plan.opinions, to)
     to.print(f"[bold]Why[/bold]  {escape(plan.reason)}\n")
     near = (
@@ -213,10 +217,40 @@ def show_plan(plan: "Plan", to: Console) -> None:
     )
     to.print(f"[bold]Nearest public models[/bold] (depth over the law's)  {escape(near)}")
     show_notes(notes, to)
+    if plan.speed is not None:
+        return
     to.print(
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
         "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
     )
+
+
+def _decoding(speed: "Speed") -> str:
+    limit = "" if speed.limit_seconds is None else f" (limit {show_time(speed.limit_seconds)})"
+    return f"{_time(speed.decode_seconds)} per token{limit}, {speed.tokens_per_second:,.0f} tokens/s on {speed.machine}"
+
+
+def _time(interval: Interval) -> str:
+    limits = "" if interval.low is None else f" ({show_time(interval.low)} to {show_time(interval.high or 0.0)})"
+    return show_time(interval.value) + limits
+
+
+def show_frontier(speed: "Speed", to: Console) -> None:
+    """Loss against decode time: the shapes that nothing beats in both."""
+    title = "Loss against decode time, within the budget"
+    rows = table("depth", "width", "blocks", "loss (95% of its depth)<<", "decode", "tokens/s", "<<", title=title)
+    for row in speed.frontier:
+        add(
+            rows,
+            str(row.depth),
+            f"{row.width:,}",
+            show_count(row.block_params),
+            percent(row.loss_percent) if row.loss_percent.low is not None else f"{row.loss_percent.value:+.2f}%",
+            show_time(row.decode_seconds.value),
+            f"{row.tokens_per_second:,.0f}",
+            "← this plan" if row.chosen else "",
+        )
+    show(rows, to)
 
 
 def show_opinions(opinions: Sequence[Opinion], to: Console) -> None:
@@ -373,8 +407,24 @@ def show_count_of(counted: "Count", to: Console) -> None:
             value = getattr(memory, part)
             add(rows, f"  {title} {part}", f"{about}{value:,}", show_bytes(value), formula)
     show(rows, to)
+    if counted.device is not None:
+        _show_device(counted.device, to)
     if counted.exact:
         show_notes(counted.notes, to)
+
+
+def _show_device(device: DeviceMemory, to: Console) -> None:
+    """The fullest device of a model that is split."""
+    split = f"tensor {device.tensor_parallel} × pipeline {device.pipeline_stages} × data {device.data_parallel}"
+    to.print(f"[bold]The fullest device[/bold] (stage {device.stage + 1}): {split}, ZeRO {device.zero}")
+    rows = table("memory<", "bytes", "")
+    for name in ("weights", "gradients", "optimiser", "activations", "logits"):
+        add(rows, name, f"{getattr(device, name):,}", show_bytes(getattr(device, name)))
+    add(rows, Text("training", style="bold"), f"{device.training:,}", show_bytes(device.training))
+    add(rows, "weights in bf16", f"{device.inference_weights:,}", show_bytes(device.inference_weights))
+    add(rows, "cache", f"{device.cache:,}", show_bytes(device.cache))
+    add(rows, Text("inference", style="bold"), f"{device.inference:,}", show_bytes(device.inference))
+    show(rows, to)
 
 
 def show_models(models: Sequence["Model"], to: Console) -> None:

@@ -4,13 +4,15 @@
 
 The fingerprint hashes every document and how they become tokens, so the same text gives the same corpus wherever it
 lies. A document goes to the validation set by the hash of its own content: adding others moves none. The folder is
-made under another name and renamed when it is whole; corpus.json holds the checksums of the rest.
+made under another name and renamed when it is whole; corpus.json names its fingerprint and holds the checksums of the
+rest, which are compared when it is opened. A run's checkpoints hold the checksum of all of it, `Corpus.checksum`.
 """
 
+import contextlib
 import hashlib
 import json
 import math
-import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,15 +23,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepwide.data.cache import cache_folder, check_file, check_private, close_to_others, make_private
 from deepwide.data.config import DataConfig
-from deepwide.data.sources import cache_folder, documents, files
+from deepwide.data.sources import documents, files
 from deepwide.data.tokenisers import Tokeniser, make_tokeniser, stored_tokeniser
 from deepwide.errors import DeepwideError, OutsideError
-from deepwide.files import move, sync_folder, temporary_beside, write_new, write_text
+from deepwide.files import move, read_json, remove_folder, sync, sync_folder, temporary_beside, write_new, write_text
 
 VERSION = "1"  # of splitting and tokenising: raise it when the same text would give other tokens
-CHECKED = 1 << 28  # files up to this size are hashed each time they are opened
+QUICKLY_COUNTED = 1 << 28  # bytes of files whose tokens are counted without being asked
 PARTS = ("train", "validation")
+NAME = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Corpus:
     token_bytes: NDArray[np.uint32]
     tokeniser: Tokeniser
     documents: tuple[int, int]
+    checksum: str  # of tokens and tokeniser
 
 
 def fingerprint(config: DataConfig) -> str:
@@ -56,11 +61,15 @@ def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
     With the fingerprint that a run began with, the source is not read when its tokens are on this machine.
     """
     config = config.resolved()
-    name = expected if expected and _home(expected).is_dir() else fingerprint(config)
+    stored = expected and NAME.fullmatch(expected) and _home(expected).is_dir() and not _is_nameless(_home(expected))
+    name = expected if expected and stored else fingerprint(config)
     if expected and name != expected:
         raise OutsideError(
             f"the data '{config.source}' has changed since this run began: put the old data back, or start a new run."
         )
+    if _is_nameless(_home(name)):
+        with contextlib.suppress(FileNotFoundError):  # another process was quicker
+            remove_folder(_home(name))
     if not _home(name).is_dir():
         _make(config, name)
     return _open(config, name)
@@ -68,7 +77,7 @@ def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
 
 def training_tokens(config: DataConfig) -> int | None:
     """How many tokens the training part has; None when that is more than a short look at files on this machine."""
-    if not 0 < sum(path.stat().st_size for path in files(config)) <= CHECKED:
+    if not 0 < sum(path.stat().st_size for path in files(config)) <= QUICKLY_COUNTED:
         return None
     return len(prepare(config).train)
 
@@ -86,6 +95,15 @@ def _home(name: str) -> Path:
     return cache_folder() / "tokens" / name
 
 
+def _is_nameless(home: Path) -> bool:
+    """Whether tokens are from before they named their text, so that nobody can tell whose they are: made again."""
+    try:
+        about = read_json(home / "corpus.json", "a corpus")
+    except DeepwideError:  # damaged or missing: `_open` says so
+        return False
+    return isinstance(about, dict) and "fingerprint" not in about
+
+
 def _stamp(config: DataConfig) -> str:
     """Names, sizes and times of the files: enough to know that they need not be read again."""
     facts = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files(config)]
@@ -94,12 +112,14 @@ def _stamp(config: DataConfig) -> str:
 
 @lru_cache(maxsize=64)
 def _fingerprint(config: DataConfig, stamp: str) -> str:
-    memo = cache_folder() / "sources" / f"{stamp}.json"
+    home = make_private(make_private(cache_folder()) / "sources")
+    memo = home / f"{stamp}.json"
     if files(config) and memo.is_file():
+        check_private(cache_folder(), home, memo)
         try:
-            known = json.loads(memo.read_text(encoding="utf-8"))["fingerprint"]
-            if isinstance(known, str) and len(known) == 32 and known.isalnum():
-                return known
+            about = read_json(memo, "a fingerprint")
+            if NAME.fullmatch(about["fingerprint"]) and about["check"] == _check_of(stamp, about["fingerprint"]):
+                return str(about["fingerprint"])
         except (ValueError, KeyError, TypeError):
             pass  # it only saves reading: read again
     settings = config.model_dump(include={"tokeniser", "vocab", "validation"})
@@ -107,8 +127,14 @@ def _fingerprint(config: DataConfig, stamp: str) -> str:
     for document in documents(config):
         digest.update(hashlib.sha256(document).digest())
     name = digest.hexdigest()[:32]
-    write_text(memo, json.dumps({"source": config.source, "fingerprint": name}))
+    about = {"source": config.source, "fingerprint": name, "check": _check_of(stamp, name)}
+    close_to_others(write_text(memo, json.dumps(about)))
     return name
+
+
+def _check_of(stamp: str, name: str) -> str:
+    """What ties a fingerprint to the files that it was computed from."""
+    return hashlib.sha256(f"deepwide/source/{stamp}/{name}".encode()).hexdigest()
 
 
 def _split(config: DataConfig) -> float:
@@ -128,12 +154,12 @@ def _part(config: DataConfig, share: float, validation: bool) -> Iterator[bytes]
 
 def _make(config: DataConfig, name: str) -> None:
     home = _home(name)
-    home.parent.mkdir(parents=True, exist_ok=True)
+    make_private(make_private(cache_folder()) / "tokens")
+    check_private(cache_folder(), home.parent)
     share = _split(config)
     tokeniser = make_tokeniser(config, _part(config, share, validation=False))
     kind = _dtype(config.vocab_size)
-    temporary = temporary_beside(home)
-    temporary.mkdir()
+    temporary = make_private(temporary_beside(home))
     try:
         about: dict[str, Any] = {"version": VERSION, "source": config.source, "vocab": config.vocab_size, "dtype": kind}
         about["fingerprint"] = name
@@ -147,11 +173,12 @@ def _make(config: DataConfig, name: str) -> None:
                     digest.update(block)
                     count, tokens = count + 1, tokens + len(document)
                 file.flush()
-                os.fsync(file.fileno())
+                sync(file.fileno(), f"{part}.bin")
             about[part] = {"documents": count, "tokens": tokens, "sha256": digest.hexdigest()}
         write_new(temporary / "tokeniser.json", tokeniser.to_json().encode())
         about["tokeniser"] = {"sha256": hashlib.sha256(tokeniser.to_json().encode()).hexdigest()}
         write_new(temporary / "corpus.json", json.dumps(about, indent=2).encode())
+        close_to_others(*temporary.iterdir())
         try:
             sync_folder(temporary)
             move(temporary, home)
@@ -164,39 +191,30 @@ def _make(config: DataConfig, name: str) -> None:
 
 def _open(config: DataConfig, name: str) -> Corpus:
     home = _home(name)
+    stored = [home / file for file in ("train.bin", "validation.bin", "tokeniser.json", "corpus.json")]
+    check_private(cache_folder(), home.parent, home, *stored)
     try:
-        about = json.loads((home / "corpus.json").read_text(encoding="utf-8"))
-        kind = _dtype(config.vocab_size)
-        # Caches from before they named their text have no fingerprint; one of another text has another.
-        if about.get("fingerprint", name) != name:
-            raise ValueError("fingerprint")
-        if (about["version"], about["vocab"], about["dtype"]) != (VERSION, config.vocab_size, kind):
-            raise ValueError("version")
+        about = read_json(home / "corpus.json", "a corpus")
+        kind, vocab = _dtype(config.vocab_size), config.vocab_size
+        if (about["fingerprint"], about["version"], about["vocab"], about["dtype"]) != (name, VERSION, vocab, kind):
+            raise ValueError("it is of another text or kind")
         parts = []
         for part in PARTS:
-            path = home / f"{part}.bin"
-            _check(path, about[part]["sha256"], about[part]["tokens"] * np.dtype(kind).itemsize)
-            parts.append(np.memmap(path, dtype=kind, mode="r"))
-        _check(home / "tokeniser.json", about["tokeniser"]["sha256"], None)
-        tokeniser = stored_tokeniser(config, (home / "tokeniser.json").read_text(encoding="utf-8"))
+            tokens, sha256 = int(about[part]["tokens"]), about[part]["sha256"]
+            check_file(home / f"{part}.bin", sha256, kind=kind, tokens=tokens, vocab=vocab)
+            parts.append(np.memmap(home / f"{part}.bin", dtype=kind, mode="r"))
+        check_file(home / "tokeniser.json", about["tokeniser"]["sha256"])
+        text = (home / "tokeniser.json").read_text(encoding="utf-8")
         counts = (int(about["train"]["documents"]), int(about["validation"]["documents"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, DeepwideError):
-            raise
+        hashes = [about[part]["sha256"] for part in (*PARTS, "tokeniser")]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise OutsideError(
             f"the tokens stored in {home} are damaged: delete that folder, they are made again."
         ) from None
     train, validation = parts
-    return Corpus(name, config.vocab_size, train, validation, tokeniser.token_bytes(), tokeniser, counts)
-
-
-def _check(path: Path, sha256: str, size: int | None) -> None:
-    if size is not None and path.stat().st_size != size:
-        raise ValueError("size")
-    if path.stat().st_size <= CHECKED:
-        with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                raise ValueError("checksum")
+    tokeniser = stored_tokeniser(config, text)
+    checksum = hashlib.sha256("/".join(hashes).encode()).hexdigest()[:32]
+    return Corpus(name, vocab, train, validation, tokeniser.token_bytes(), tokeniser, counts, checksum)
 
 
 def _dtype(vocab: int) -> str:

@@ -11,6 +11,8 @@ kilobytes of whole paragraphs. Everything is read as a stream, in memory that do
 read in pieces, and an archive that unpacks to hundreds of times its size is refused, for no text does.
 """
 
+import bz2
+import errno
 import gzip
 import hashlib
 import json
@@ -20,11 +22,12 @@ import sysconfig
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Self
 
+from deepwide.data.cache import cache_folder
 from deepwide.data.config import DataConfig
 from deepwide.errors import DeepwideError, OutsideError, did_you_mean, install, quoted
 
@@ -87,13 +90,6 @@ REGISTRY: Mapping[str, PublicSet] = {
         ),
     )
 }
-
-
-def cache_folder() -> Path:
-    """Where downloads and tokens are stored: $DEEPWIDE_CACHE, or deepwide in the user's cache."""
-    if given := os.environ.get("DEEPWIDE_CACHE"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepwide"
 
 
 def allow_network() -> None:
@@ -159,7 +155,9 @@ def _check_unpacked(path: Path, md5: str) -> None:
 DOCUMENT_BYTES = 4096
 LONGEST_PARAGRAPH = 65536
 SPLIT_FROM = 1 << 20
-LONGEST_ROW = 64 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
+LONGEST_ROW = 16 << 20  # bytes of one line of .jsonl, which must be parsed as a whole
+LONGEST_HEADER = 2 << 20  # bytes of what describes a member of a .tar, which is read as a whole
+ROW_BYTES = 16  # of memory that one row of a Parquet column takes at least
 MOST_RATIO, RATIO_FROM = 200, 64 << 20  # unpacked to packed, once so much is unpacked; text is below 20
 DAMAGED = (gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 NOT_STANDARD = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
@@ -229,6 +227,10 @@ def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
             yield path.read_bytes()
     except DAMAGED as error:
         raise DeepwideError(f"{path} is damaged: {error}.") from None
+    except OSError as error:
+        if error.errno not in (None, errno.EINVAL):  # the ways of bz2 and zipfile to say so
+            raise
+        raise DeepwideError(f"{path} is damaged: {error}.") from None
     except (NotImplementedError, RuntimeError) as error:  # zipfile's words for a password or an odd compression
         if not name.endswith(".zip"):
             raise
@@ -248,12 +250,20 @@ def _pieces(file: IO[bytes], most: int = LONGEST_PARAGRAPH) -> Iterator[bytes]:
 def _limited(pieces: Iterable[bytes], path: Path, before: list[int] | None = None) -> Iterator[bytes]:
     """The same pieces, until they are more than the file can hold as text; `before` counts over several calls."""
     total = [0] if before is None else before
-    most = max(RATIO_FROM, MOST_RATIO * path.stat().st_size)
+    most = _most_unpacked(path)
     for piece in pieces:
         total[0] += len(piece)
         if total[0] > most:
-            raise DeepwideError(f"{path} unpacks to more than {MOST_RATIO} times its size, which no text does.")
+            raise _bomb(path)
         yield piece
+
+
+def _most_unpacked(path: Path) -> int:
+    return max(RATIO_FROM, MOST_RATIO * path.stat().st_size)
+
+
+def _bomb(path: Path) -> DeepwideError:
+    return DeepwideError(f"{path} unpacks to more than {MOST_RATIO} times its size, which no text does.")
 
 
 def paragraphs(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -321,10 +331,12 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
             raise DeepwideError(f"{path} has no column '{column}': {did_you_mean(column, list(columns))}")
         if columns[column] != polars.String:
             raise DeepwideError(f"column '{column}' of {path} holds {columns[column]}, not text (setting data.column).")
-        for rows in polars.scan_parquet(path, glob=False).select(column).collect_batches(chunk_size=1000):
-            for value in rows[column]:
-                if value is not None:
-                    yield value.encode("utf-8", "replace")
+        table = polars.scan_parquet(path, glob=False)
+        if ROW_BYTES * table.select(polars.len()).collect().item() > _most_unpacked(path):
+            raise _bomb(path)
+        batches = table.select(column).collect_batches(chunk_size=1000)
+        texts = (value.encode("utf-8", "replace") for rows in batches for value in rows[column] if value is not None)
+        yield from _limited(texts, path)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise DeepwideError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}.") from None
 
@@ -341,13 +353,47 @@ def _from_zip(path: Path) -> Iterator[bytes]:
 
 def _from_tar(path: Path) -> Iterator[bytes]:
     """Members are read one after another and never written to disk."""
-    with tarfile.open(path, "r:*") as archive:
+    with _Unpacked(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:  # type: ignore[call-overload]
         unpacked = [0]
-        for member in archive:
+        while (member := archive.next()) is not None:
+            archive.members = []  # tarfile remembers every member, and there may be millions of empty ones
             if member.issparse():
                 raise DeepwideError(f"{path} holds a sparse file, {quoted(member.name)}: unpack it yourself.")
             if member.isfile() and (file := archive.extractfile(member)):
                 yield from _member(file, member.size > SPLIT_FROM, path, unpacked)
+
+
+class _Unpacked:
+    """The unpacked bytes of a .tar, which may not be more than text can be, nor be asked for by the gigabyte."""
+
+    def __init__(self, path: Path) -> None:
+        with open(path, "rb") as file:
+            start = file.read(6)
+        unpack: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+        self._file: IO[bytes] = unpack.get(start[:2], open)(path, "rb")
+        self._path, self._most = path, _most_unpacked(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes."""
+        if not 0 <= size <= LONGEST_HEADER:
+            raise tarfile.ReadError(f"a member is described by {size} bytes")
+        return self._file.read(size)
+
+    def seek(self, place: int) -> int:
+        """Go to a place from the beginning."""
+        if place > self._most:
+            raise _bomb(self._path)
+        return self._file.seek(place)
+
+    def tell(self) -> int:
+        """Where it is."""
+        return self._file.tell()
 
 
 def _member(file: IO[bytes], large: bool, path: Path, unpacked: list[int]) -> Iterator[bytes]:

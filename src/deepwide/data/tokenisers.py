@@ -92,7 +92,10 @@ class BytePairs:
 
     def token_bytes(self) -> NDArray[np.uint32]:
         sizes = np.ones(self.vocab, dtype=np.uint32)
-        for token, number in self._tokenizer.get_vocab().items():
+        tokens = self._tokenizer.get_vocab()
+        if max(tokens.values(), default=0) >= self.vocab:
+            raise DeepwideError(f"a stored tokeniser has more than the {self.vocab} tokens of its vocabulary.")
+        for token, number in tokens.items():
             sizes[number] = 0 if token == END else len(token)  # in the byte alphabet a character is a byte
         return sizes
 

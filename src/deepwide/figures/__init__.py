@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deepwide.figures.depth_width import audit_map as audit_map
     from deepwide.figures.depth_width import depth_width_map as depth_width_map
     from deepwide.figures.depth_width import plan_map as plan_map
+    from deepwide.figures.designs import design_chart as design_chart
     from deepwide.figures.fitted import draw_fit as draw_fit
     from deepwide.figures.forest import forest_chart as forest_chart
     from deepwide.figures.growth import growth_plot as growth_plot
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deepwide.figures.save import chart_spec as chart_spec
     from deepwide.figures.save import check_suffix as check_suffix
     from deepwide.figures.save import clean as clean
+    from deepwide.figures.save import picture as picture
     from deepwide.figures.save import save_chart as save_chart
     from deepwide.figures.scaling import scaling_chart as scaling_chart
     from deepwide.figures.separation import bounds_figure as bounds_figure
@@ -78,6 +80,7 @@ _HOME = {
     "compute_chart": "compute",
     "crossing_chart": "curves",
     "depth_width_map": "depth_width",
+    "design_chart": "designs",
     "draw_fit": "fitted",
     "fitted_map": "law_map",
     "forest_chart": "forest",
@@ -91,6 +94,7 @@ _HOME = {
     "outcome_map": "outcomes",
     "path_chart": "paths",
     "on_dark": "style",
+    "picture": "save",
     "plan_map": "depth_width",
     "ranks_figure": "separation",
     "resample_plot": "resamples",
@@ -118,6 +122,7 @@ _LIGHT = (
     "check_suffix",
     "clean",
     "on_dark",
+    "picture",
     "style_sheet",
 )
 

@@ -2,15 +2,24 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from deepwide.errors import DeepwideError, needs
 from deepwide.files import write_bytes, write_text
+from deepwide.quantities import show_bytes
 
 # Control characters, half a surrogate pair, and what turns the reading order.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 SUFFIXES = (".svg", ".png", ".pdf", ".html", ".json")
+CHILD = """
+import sys
+import altair
+from deepwide.figures.save import render
+sys.stdout.buffer.write(render(altair.Chart.from_json(sys.stdin.read()), sys.argv[1]))
+"""
 
 
 class _InScript(json.JSONEncoder):
@@ -42,16 +51,51 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     suffix = target.suffix.lower()
     if suffix == ".json":
         return write_text(target, chart.to_json() + "\n")
+    return write_bytes(target, picture(chart, suffix))
+
+
+def picture(chart: Any, suffix: str) -> bytes:
+    """The bytes of an Altair chart as .svg, .png, .pdf or .html.
+
+    The library that draws reserves far more addresses than it uses, and ends its process where it may not; so where
+    addresses are limited, another process draws.
+    """
+    limit = _address_space()
+    if limit is None:
+        return render(chart, suffix)
+    definition: bytes = chart.to_json().encode()
+    words = [sys.executable, "-c", CHILD, suffix]
+    drawn = subprocess.run(words, input=definition, capture_output=True, check=False)
+    if drawn.returncode:
+        raise DeepwideError(
+            f"a picture cannot be drawn within {show_bytes(limit)} of addresses (ulimit -v), of which drawing reserves "
+            "tens of GB: raise that limit, or save the picture as .json."
+        )
+    return drawn.stdout
+
+
+def render(chart: Any, suffix: str) -> bytes:
+    """`picture` in this process."""
     if suffix == ".html":
-        return write_text(target, chart.to_html(inline=True, json_kwds={"cls": _InScript}))
+        text: str = chart.to_html(inline=True, json_kwds={"cls": _InScript})
+        return text.encode()
     import vl_convert
 
     spec = chart_spec(chart)
     if suffix == ".svg":
-        return write_text(target, vl_convert.vegalite_to_svg(spec))
-    if suffix == ".pdf":
-        return write_bytes(target, vl_convert.vegalite_to_pdf(spec))
-    return write_bytes(target, vl_convert.vegalite_to_png(spec, scale=2))
+        return str(vl_convert.vegalite_to_svg(spec)).encode()
+    pixels: bytes = vl_convert.vegalite_to_pdf(spec) if suffix == ".pdf" else vl_convert.vegalite_to_png(spec, scale=2)
+    return pixels
+
+
+def _address_space() -> int | None:
+    """How many bytes of addresses this process may have; None without a limit."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def chart_spec(chart: Any) -> dict[str, Any]:

@@ -16,17 +16,29 @@ from deepwide.fitting.tables import read_runs
 from deepwide.fitting.transition import TransitionFit, fit_transition
 
 if TYPE_CHECKING:
+    from deepwide.fitting.outlook import Covariances, Goal, Outlook, Places, outlook_of
     from deepwide.fitting.simulation import simulate
 
-_HOME = {"simulate": "simulation"}
+_HOME = {
+    "Covariances": "outlook",
+    "Goal": "outlook",
+    "Outlook": "outlook",
+    "Places": "outlook",
+    "outlook_of": "outlook",
+    "simulate": "simulation",
+}
 __all__ = [
     "COLUMNS",
     "ComputeOptimum",
     "Counting",
+    "Covariances",
     "Crossing",
     "Fit",
+    "Goal",
     "JointFit",
     "Noise",
+    "Outlook",
+    "Places",
     "Prediction",
     "Residual",
     "RidgeFit",
@@ -39,6 +51,7 @@ __all__ = [
     "fit_surface",
     "fit_transition",
     "load_fit",
+    "outlook_of",
     "read_runs",
     "simulate",
     "t95",

@@ -205,9 +205,12 @@ class ComputeLaw(NamedTuple):
         return N, train_flops / (6 * N)
 
     def flops_for(self, params: float) -> float:
-        """The training FLOPs at which this many parameters are the optimum."""
+        """The training FLOPs at which this many parameters are the optimum; infinite where no float can hold them."""
         a, b = self.alpha, self.beta
-        return float(6 * (params / self._scale) ** ((a + b) / b))
+        try:
+            return float(6 * (params / self._scale) ** ((a + b) / b))
+        except OverflowError:
+            return math.inf
 
     @property
     def has_optimum(self) -> bool:

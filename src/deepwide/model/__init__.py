@@ -19,9 +19,11 @@ from deepwide.model.architecture import (
 from deepwide.model.schemes import SCHEMES, Scheme, scheme_of
 
 _HOME = {
+    "Decoder": "decoding",
     "Recorder": "cache",
     "Transformer": "transformer",
     "from_hugging_face": "hugging_face",
+    "generate": "decoding",
     "generator_for": "initialisation",
     "load_folder": "hugging_face",
     "profile": "layers",
@@ -34,6 +36,7 @@ __all__ = [
     "Activation",
     "Architecture",
     "AttentionKind",
+    "Decoder",
     "Initialisation",
     "Look",
     "NormPlace",
@@ -44,6 +47,7 @@ __all__ = [
     "Transformer",
     "factors",
     "from_hugging_face",
+    "generate",
     "generator_for",
     "load_folder",
     "load_model",

@@ -36,8 +36,8 @@ def softmax_attention(
         return functional.scaled_dot_product_attention(
             q_BHTE, k_BHSE, v_BHSE, attn_mask=allowed, is_causal=plain, scale=scale
         )
-    T = q_BHTE.shape[2]
-    mask = bias_HTT[:, :T, :T]
+    T, S = q_BHTE.shape[2], k_BKSE.shape[2]
+    mask = bias_HTT[:, :T, :S]
     if allowed is not None:
         mask = mask.masked_fill(~allowed, -torch.inf)
     elif causal:
@@ -155,15 +155,7 @@ class _Heads(nn.Module):
         tape: Tape,
     ) -> Tensor:
         """The output of all heads from projected queries (B, T, HE), keys and values (B, S, KE)."""
-        B, T, E = q.shape[0], q.shape[1], self.head_dim
-        if self.qk_norm == "full":
-            q, k = self.q_norm(q), self.k_norm(k)
-        q_BTHE, k_BSKE, v_BSKE = (part.view(B, part.shape[1], -1, E) for part in (q, k, v))
-        if self.qk_norm == "head":
-            q_BTHE, k_BSKE = self.q_norm(q_BTHE), self.k_norm(k_BSKE)
-        if turn is not None:
-            q_BTHE, k_BSKE = rotate(q_BTHE, turn), rotate(k_BSKE, turn)
-        q_BHTE, k_BKSE, v_BKSE = (part.transpose(1, 2) for part in (q_BTHE, k_BSKE, v_BSKE))
+        q_BHTE, k_BKSE, v_BKSE = self._placed(q, k, v, turn)
         q_BHTE, k_BKSE, v_BKSE = tape("q", q_BHTE), tape("k", k_BKSE), tape("v", v_BKSE)
         if tape.wants("scores", "pattern"):
             y_BHTE = self._mixed_explicitly(q_BHTE, k_BKSE, v_BKSE, bias_HTT, allowed, tape)
@@ -173,11 +165,27 @@ class _Heads(nn.Module):
             )
         y_BHTE = tape("heads", y_BHTE)
         if tape.wants("head_outputs"):
-            weight_DHE = self.out.weight.view(self.out.weight.shape[0], self.heads, E)
+            weight_DHE = self.out.weight.view(self.out.weight.shape[0], self.heads, self.head_dim)
             each_BTHD = tape("head_outputs", torch.einsum("bhte,dhe->bthd", y_BHTE, weight_DHE))
             total_BTD = each_BTHD.sum(2)
             return total_BTD if self.out.bias is None else total_BTD + self.out.bias
-        y: Tensor = self.out(y_BHTE.transpose(1, 2).reshape(B, T, self.heads * E))
+        return self._joined(y_BHTE)
+
+    def _placed(self, q: Tensor, k: Tensor, v: Tensor, turn: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values by head, normed and turned by their positions."""
+        B, E = q.shape[0], self.head_dim
+        if self.qk_norm == "full":
+            q, k = self.q_norm(q), self.k_norm(k)
+        q_BTHE, k_BSKE, v_BSKE = (part.view(B, part.shape[1], -1, E) for part in (q, k, v))
+        if self.qk_norm == "head":
+            q_BTHE, k_BSKE = self.q_norm(q_BTHE), self.k_norm(k_BSKE)
+        if turn is not None:
+            q_BTHE, k_BSKE = rotate(q_BTHE, turn), rotate(k_BSKE, turn)
+        return q_BTHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2)
+
+    def _joined(self, y_BHTE: Tensor) -> Tensor:
+        B, H, T, E = y_BHTE.shape
+        y: Tensor = self.out(y_BHTE.transpose(1, 2).reshape(B, T, H * E))
         return y
 
     def _mixed_explicitly(
@@ -227,9 +235,44 @@ class Attention(_Heads):
         allowed: Tensor | None = None,
         tape: Tape = NO_TAPE,
     ) -> Tensor:
+        return self._mixed(*self._projected(x_BTD), turn, bias_HTT, allowed, tape)
+
+    def continued(self, x_BTD: Tensor, turn: Rotation | None, bias_HTS: Tensor | None, past: "Past") -> Tensor:
+        """The same for positions that follow those in `past`, to which their keys and values are added."""
+        q_BHTE, k_BKTE, v_BKTE = self._placed(*self._projected(x_BTD), turn)
+        B, H, T, E = q_BHTE.shape
+        k_BKSE, v_BKSE = past.add(k_BKTE, v_BKTE)
+        S, K = k_BKSE.shape[2], self.kv_heads
+        if T == 1 and H != K:  # the heads that share keys are rows of one product: nothing is copied for them
+            q_BHTE = q_BHTE.reshape(B, K, H // K, E)
+            bias_HTS = None if bias_HTS is None else bias_HTS.reshape(K, H // K, S)
+        allowed = None
+        if 1 < T < S:
+            allowed = torch.ones(T, S, dtype=torch.bool, device=x_BTD.device).tril(S - T)
+        y_BHTE = self.mix(
+            q_BHTE, k_BKSE, v_BKSE, causal=T == S > 1, scale=self.scale, bias_HTT=bias_HTS, allowed=allowed
+        )
+        return self._joined(y_BHTE.reshape(B, H, T, E))
+
+    def _projected(self, x_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         H, K, E = self.heads, self.kv_heads, self.head_dim
         q, k, v = self.qkv(x_BTD).split((H * E, K * E, K * E), dim=-1)
-        return self._mixed(q, k, v, turn, bias_HTT, allowed, tape)
+        return q, k, v
+
+
+class Past:
+    """The keys and values of one layer, B K S E, in room that is allocated once."""
+
+    def __init__(self, batch: int, kv_heads: int, room: int, head_dim: int, like: Tensor) -> None:
+        self.keys, self.values = (like.new_zeros(batch, kv_heads, room, head_dim) for _ in range(2))
+        self.length = 0
+
+    def add(self, k_BKTE: Tensor, v_BKTE: Tensor) -> tuple[Tensor, Tensor]:
+        """Everything up to and including the new positions."""
+        end = self.length + k_BKTE.shape[2]
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k_BKTE, v_BKTE
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
 
 
 class CrossAttention(_Heads):

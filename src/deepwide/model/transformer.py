@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from deepwide.model.architecture import Architecture, logits_multiplier
 from deepwide.model.architecture import Stack as StackShape
-from deepwide.model.attention import Attention, CrossAttention, allowed_pairs
+from deepwide.model.attention import Attention, CrossAttention, Past, allowed_pairs
 from deepwide.model.cache import NO_TAPE, Edit, Recorder, Tape
 from deepwide.model.head import Classifier, cross_entropy, pool
 from deepwide.model.initialisation import initialise
@@ -76,6 +76,15 @@ class Block(nn.Module):
             f_BTD = self.feed_forward(self._input("feed_forward", x_BTD, at), at)
             x_BTD = self._join("feed_forward", x_BTD, f_BTD, at)
         return tape("residual_after", x_BTD)
+
+    def continued(self, x_BTD: Tensor, turn: Rotation | None, bias_HTS: Tensor | None, past: Past) -> Tensor:
+        """The block of a decoder at positions that follow those in `past`."""
+        f_BTD = self.attention.continued(self._input("attention", x_BTD, NO_TAPE), turn, bias_HTS, past)
+        x_BTD = self._join("attention", x_BTD, f_BTD, NO_TAPE)
+        if self.feed_forward is not None:
+            f_BTD = self.feed_forward(self._input("feed_forward", x_BTD, NO_TAPE))
+            x_BTD = self._join("feed_forward", x_BTD, f_BTD, NO_TAPE)
+        return x_BTD
 
     def _input(self, sublayer: str, x_BTD: Tensor, tape: Tape) -> Tensor:
         if self.place == "post":

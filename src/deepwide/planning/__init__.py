@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from deepwide.planning.budget import BudgetKind as BudgetKind
     from deepwide.planning.counting import Count as Count
     from deepwide.planning.counting import count as count
+    from deepwide.planning.frontier import Speed as Speed
+    from deepwide.planning.frontier import SpeedRow as SpeedRow
     from deepwide.planning.many import PlanTable as PlanTable
     from deepwide.planning.many import plan_many as plan_many
     from deepwide.planning.planner import Candidate as Candidate
@@ -34,6 +36,8 @@ _HOME = {
     "NearModel": "planner",
     "Plan": "planner",
     "PlanTable": "many",
+    "Speed": "frontier",
+    "SpeedRow": "frontier",
     "Style": "style",
     "audit": "auditing",
     "count": "counting",

@@ -7,11 +7,13 @@ from deepwide.answers import Answer, Note
 from deepwide.catalogue import find_shape
 from deepwide.quantities import parse_count
 from deepwide.shape import (
+    DeviceMemory,
     Flops,
     InferenceMemory,
     Params,
     Shape,
     TrainingMemory,
+    device_memory,
     flops,
     inference_memory,
     training_memory,
@@ -20,6 +22,9 @@ from deepwide.shape import (
 PARAMETER_PARTS = ("embedding", "positions", "attention", "feed_forward", "norms", "head", "block", "total", "active")
 FLOP_PARTS = (
     "projections", "attention", "feed_forward", "head", "embedding", "recomputed", "forward", "training",
+)  # fmt: skip
+DEVICE_PARTS = (
+    "weights", "gradients", "optimiser", "activations", "logits", "training", "inference_weights", "cache", "inference",
 )  # fmt: skip
 
 
@@ -35,6 +40,7 @@ class Count(Answer):
     training_memory: TrainingMemory
     inference_memory: InferenceMemory
     notes: list[Note]
+    device: DeviceMemory | None = None  # the fullest device, where the model is split
 
     def rows(self) -> list[dict[str, Any]]:
         """Every part in one row: what is counted, the part, the amount and its unit."""
@@ -44,6 +50,8 @@ class Count(Answer):
             ("training memory", "bytes", self.training_memory, (*self.training_memory.formula, "total")),
             ("inference memory", "bytes", self.inference_memory, (*self.inference_memory.formula, "total")),
         ]
+        if self.device is not None:
+            parts.append(("memory of the fullest device", "bytes", self.device, DEVICE_PARTS))
         return [
             {"what": what, "part": name, "amount": getattr(counted, name), "unit": unit}
             for what, unit, counted, names in parts
@@ -61,13 +69,18 @@ def count(
     inference_precision: str = "bf16",
     attention: str = "flash",
     recompute: bool = False,
+    tensor_parallel: int = 1,
+    pipeline_stages: int = 1,
+    data_parallel: int = 1,
+    zero: int = 0,
     family: str | None = None,
     network: bool = False,
     **fields: Any,
 ) -> Count:
     """Parameters, FLOPs and memory of a model: a Shape, a name of the catalogue, a path, or sizes, as for `audit`.
 
-    The FLOP convention is torch's unless named, or "recompute" with full activation checkpointing (`recompute`).
+    The FLOP convention is torch's unless named, or "recompute" with full activation checkpointing (`recompute`). With
+    tensor, pipeline or data parallelism, `device` is the memory of the fullest device (shape/devices.py).
 
     >>> count("gpt2").params.total, count(depth=12, width=768, context=1024).params.total
     (124439808, 124439808)
@@ -76,6 +89,19 @@ def count(
     shape = named.shape
     if isinstance(sequence, str):
         sequence = parse_count(sequence, "a sequence length")
+    device = None
+    if (tensor_parallel, pipeline_stages, data_parallel, zero) != (1, 1, 1, 0):
+        device = device_memory(
+            shape,
+            tensor_parallel=tensor_parallel,
+            pipeline_stages=pipeline_stages,
+            data_parallel=data_parallel,
+            zero=zero,
+            batch=batch,
+            sequence=sequence,
+            precision=training_precision,
+            recompute=recompute,
+        )
     return Count.model_construct(
         name=named.name,
         shape=shape,
@@ -93,4 +119,5 @@ def count(
         ),
         inference_memory=inference_memory(shape, batch=batch, sequence=sequence, precision=inference_precision),
         notes=list(named.notes),
+        device=device,
     )

@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import computed_field
@@ -14,6 +15,7 @@ from deepwide.laws import (
     DepthLaw,
     Law,
     Opinion,
+    compute_law,
     depth_cost,
     depth_law,
     measured_optimum,
@@ -22,6 +24,7 @@ from deepwide.laws import (
     step_time_ratio,
 )
 from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.frontier import Speed
 from deepwide.planning.reasons import plan_notes, plan_reason
 from deepwide.planning.rounding import (
     CLOSE,
@@ -36,6 +39,10 @@ from deepwide.planning.rounding import (
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count
 from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
+
+if TYPE_CHECKING:
+    from deepwide.planning.speed import Search, SpeedLimit
+    from deepwide.timing import MachineProfile
 
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
@@ -101,6 +108,7 @@ class Plan(Answer):
     nearest: list[NearModel]
     reason: str
     notes: list[Note]
+    speed: Speed | None = None  # with a machine or a limit on time
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -182,6 +190,9 @@ def plan(
     batch: int = 1,
     bandwidth: float | str = BANDWIDTH,
     layer_us: float = LAYER_US,
+    machine: "str | Path | MachineProfile | None" = None,
+    latency: float | str | None = None,
+    throughput: float | str | None = None,
     **style: Any,
 ) -> Plan:
     """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
@@ -189,6 +200,10 @@ def plan(
     `depth` or `width` fixes one of the two; `at_most` never exceeds the budget (memory never does). `style` takes
     vocab, context, tied, head_dim, kv_heads, feed_forward, ff_ratio, family, width_multiple, tensor_parallel and
     pipeline_stages. `bandwidth` (bytes per second) and `layer_us` (microseconds per layer) give the decode time.
+
+    `machine` gives it instead: a preset's name, a measured profile or its file. With `latency` (8ms per token) or
+    `throughput` (tokens per second of the whole `batch`) the plan has the least expected loss among shapes within the
+    budget that decode as quickly at the end of the context.
 
     >>> print(plan("1.3B"))
     Plan for 1.3B block parameters: 42 × 1536, 1,455,226,368 parameters
@@ -205,12 +220,19 @@ def plan(
     )
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
-    decode = Decoding.of(bandwidth, layer_us)
+    decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us)
+    limited = None
+    if (machine, latency, throughput) != (None, None, None):
+        limited = decode = _speed_limit(machine, latency, throughput, batch, wanted.context, bandwidth, layer_us, width)
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
-    shape = wanted.shape(*(int(values[0]) for values in rounded))
+    shape, speed = wanted.shape(*(int(values[0]) for values in rounded)), None
+    if limited is not None:
+        unlimited, tried = shape, _search(wanted, chosen, compute, limit, shape, at_most)
+        shape, speed = tried.within(limited, depth)
+        fixed = fixed if shape == unlimited else "latency"
     reached, params = float(limit.measure(shape)), shape.params
     # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
     law_params = float(optimum.block_params[0]) if fixed is None else float(params.block)
@@ -221,7 +243,7 @@ def plan(
     train_tokens = limit.tokens or 20 * params.total
     candidates = _candidates(wanted, shape, chosen, law_params, decode)
     search = None
-    if abs(reached / limit.amount - 1) > CLOSE:
+    if fixed != "latency" and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
     return Plan.model_construct(
@@ -251,8 +273,38 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search),
+        notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
+        + ([] if speed is None else speed.notes()),
+        speed=speed,
     )
+
+
+def _speed_limit(
+    machine: "str | Path | MachineProfile | None",
+    latency: float | str | None,
+    throughput: float | str | None,
+    batch: int,
+    context: int,
+    bandwidth: float | str,
+    layer_us: float,
+    width: int | None,
+) -> "SpeedLimit":
+    """The machine and the limit, loaded only when they are asked for: most plans do not wait for them."""
+    from deepwide.planning.speed import SpeedLimit
+
+    if machine is not None and (bandwidth, layer_us) != (BANDWIDTH, LAYER_US):
+        raise DeepwideError("a machine has its own bandwidth and overhead per layer: leave bandwidth and layer_us out.")
+    if width is not None and (latency, throughput) != (None, None):
+        raise DeepwideError("a limit on time chooses the width: fix the depth or nothing.")
+    own = None if machine is not None else Decoding.of(bandwidth, layer_us)
+    rates = None if own is None else (own.bytes_per_second, own.layer_seconds)
+    return SpeedLimit.of(machine, latency, throughput, batch, context, rates)
+
+
+def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Shape, at_most: bool) -> "Search":
+    from deepwide.planning.speed import Search
+
+    return Search(style, law, compute_law(compute), limit, shape, limit.tokens or 20 * shape.total_params, at_most)
 
 
 def _law_width(style: Style, depth: Interval, block_params: float) -> Interval:
@@ -296,12 +348,18 @@ class Decoding:
             raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
         return cls(rate, layer_us / 1e6)
 
+    def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:  # noqa: ARG002
+        """These constants say nothing about training."""
+        return None
+
     def seconds(self, shape: Shape) -> float:
         """Seconds per token at batch 1."""
         return 2 * shape.total_params / self.bytes_per_second + shape.depth * self.layer_seconds
 
 
-def _candidates(style: Style, best: Shape, law: DepthLaw, law_params: float, decode: Decoding) -> list[Candidate]:
+def _candidates(
+    style: Style, best: Shape, law: DepthLaw, law_params: float, decode: "Decoding | SpeedLimit"
+) -> list[Candidate]:
     """About the same block parameters at other depths; those that constraints push off the size are left out."""
     stages, size = style.pipeline_stages, Budget.of(best.block_params)
     law_depth = law.depth_at(law_params)
@@ -325,7 +383,7 @@ def _candidates(style: Style, best: Shape, law: DepthLaw, law_params: float, dec
                 depth_over_law=shape.depth / law_depth,
                 loss_percent=depth_cost(shape.depth, best.depth, best.block_params, law),
                 extrapolated=outside_the_data(shape.depth, best.block_params, law) is not None,
-                step_time=step_time_ratio(shape.depth, best.depth),
+                step_time=decode.step_time(shape, best) or step_time_ratio(shape.depth, best.depth),
                 decode_time=decode.seconds(shape) / decode.seconds(best),
             )
         )

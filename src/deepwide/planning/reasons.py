@@ -45,8 +45,9 @@ def plan_reason(
     if better:
         best = min(better, key=lambda c: c.loss_percent.value if c.loss_percent else 0.0)
         assert best.loss_percent is not None
+        but = "Only the time speaks against more" if fixed == "latency" else "The loss data disagree"
         return (
-            f"{first} The loss data disagree: {best.depth} layers are expected to have {best.loss_percent.value:+.1f}% "
+            f"{first} {but}: {best.depth} layers are expected to have {best.loss_percent.value:+.1f}% "
             f"of its loss ({best.loss_percent.low:+.1f} to {best.loss_percent.high:+.1f})."
         )
     worst = max(abs(c.loss_percent.value) for c in others if c.loss_percent)

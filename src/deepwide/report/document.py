@@ -17,7 +17,7 @@ from typing import Any
 
 import deepwide
 from deepwide.errors import DeepwideError, is_installed, missing
-from deepwide.figures import chart_spec, clean
+from deepwide.figures import clean, picture
 
 MOST_DRAWN = 2000  # runs in a picture: of more it takes minutes and says little
 MOST_ROWS = 200  # of a table that are shown; all of them are in its CSV
@@ -177,9 +177,7 @@ def draw(name: str, chart: Callable[[], Any], caption: str) -> Figure | Notes:
         if not is_installed(module):
             return Notes((f"Without its figure ({caption}). {missing(module, 'plot')}",))
     try:
-        import vl_convert
-
-        svg = vl_convert.vegalite_to_svg(chart_spec(chart()))
+        svg = picture(chart(), ".svg").decode()
         # Its ids count on from picture to picture of a process: the same report must have the same bytes.
         ids: dict[str, str] = {}
         svg = CLIP.sub(lambda clip: ids.setdefault(clip[0], f"clip{len(ids)}"), svg)
@@ -187,6 +185,8 @@ def draw(name: str, chart: Callable[[], Any], caption: str) -> Figure | Notes:
         return replace(figure, svg=SPOKEN.sub("", svg))
     except DeepwideError as error:
         return Notes((f"Without its figure ({caption}): {error}",))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # numbers of an answer that somebody edited
+        return Notes((f"Without its figure ({caption}): its numbers cannot be drawn ({type(error).__name__}).",))
 
 
 def show_column(values: Sequence[Any]) -> list[str]:

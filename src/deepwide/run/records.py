@@ -9,6 +9,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,13 @@ def read_content(path: Path, remedy: str) -> bytes | None:
     """The bytes of a small regular file, None when there is no file."""
     try:
         with files.open_regular(path) as file:
-            content = file.read(files.LARGEST_JSON + 1)
+            too_large = os.fstat(file.fileno()).st_size > files.LARGEST_JSON
+            content = b"" if too_large else file.read()
     except FileNotFoundError:
         return None
     except files.NotRegularError as error:
         raise UnreadableRun(path, str(error.strerror), remedy) from None
-    if len(content) > files.LARGEST_JSON:
+    if too_large:
         raise UnreadableRun(path, f"it is larger than {files.LARGEST_JSON >> 20} MiB", remedy)
     return content
 
@@ -79,11 +81,16 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
+AS_IT_IS = (str, int, bool, type(None))
+
+
 def _refuse(name: str) -> None:
     raise ValueError(name)
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in AS_IT_IS:  # most values; a sweep of very many cells names each by all of its settings
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ from deepwide.separation.dimensions import check_shape
 from deepwide.separation.field import balanced
 from deepwide.separation.network import NAMES, Network
 
-LARGEST_BYTES = 1 << 30
+LARGEST_BYTES = 1 << 28
 
 
 def load_network(path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False) -> Network:

@@ -1,6 +1,7 @@
 """Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out."""
 
 from deepwide.shape.config import Reading, config_path, read_config, write_config
+from deepwide.shape.devices import DeviceMemory, device_memory
 from deepwide.shape.families import FAMILIES, family_named
 from deepwide.shape.family import Family
 from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
@@ -19,6 +20,7 @@ __all__ = [
     "CONVENTIONS",
     "FAMILIES",
     "INFERENCE_BYTES",
+    "DeviceMemory",
     "Experts",
     "Family",
     "FlopConvention",
@@ -35,6 +37,7 @@ __all__ = [
     "causal_training_flops",
     "config_path",
     "count_params",
+    "device_memory",
     "family_named",
     "flops",
     "inference_memory",

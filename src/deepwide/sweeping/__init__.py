@@ -34,16 +34,19 @@ if TYPE_CHECKING:
     from deepwide.sweeping.running import executor_named as executor_named
     from deepwide.sweeping.running import expand as expand
     from deepwide.sweeping.running import retry as retry
+    from deepwide.sweeping.running import runs_folder as runs_folder
     from deepwide.sweeping.running import sweep as sweep
     from deepwide.sweeping.running import sweep_state as sweep_state
     from deepwide.sweeping.running import watch as watch
     from deepwide.sweeping.spec import Spec as Spec
+    from deepwide.sweeping.spec import as_spec as as_spec
     from deepwide.sweeping.spec import make_spec as make_spec
     from deepwide.sweeping.spec import read_spec as read_spec
     from deepwide.sweeping.state import STATES as STATES
     from deepwide.sweeping.state import CellState as CellState
     from deepwide.sweeping.state import SweepState as SweepState
     from deepwide.sweeping.state import cell_state as cell_state
+    from deepwide.sweeping.state import expected_seconds as expected_seconds
     from deepwide.sweeping.trainers import trainer_of as trainer_of
     from deepwide.sweeping.verifying import Damage as Damage
     from deepwide.sweeping.verifying import Verification as Verification
@@ -68,18 +71,21 @@ _HOME = {
     "SweepChange": "reader",
     "SweepState": "state",
     "Verification": "verifying",
+    "as_spec": "spec",
     "cell_state": "state",
     "cells_of": "grid",
     "check_format": "results",
     "curves": "results",
     "executor_named": "running",
     "expand": "running",
+    "expected_seconds": "state",
     "export": "results",
     "locate": "results",
     "make_spec": "spec",
     "read_spec": "spec",
     "retry": "running",
     "run_rows": "rows",
+    "runs_folder": "running",
     "sweep": "running",
     "sweep_state": "running",
     "table": "results",

@@ -70,24 +70,38 @@ def _cells(spec: Spec) -> list[Cell]:
     _refuse_conflicts(spec, fixed, trainer, axes)
     _refuse_gaps(spec, fixed, trainer, axes)
     number = math.prod(len(values) for _, values in axes.values()) * len(spec.seeds)
-    number *= len(spec.iso.params) * len(spec.iso.depths) if spec.iso else 1
+    number *= len(spec.iso.params) * len(spec.iso.depths) if spec.iso else max(1, len(spec.cells))
     if number > MOST_CELLS:
         raise DeepwideError(f"{spec.name} has {number:,} cells, and {MOST_CELLS:,} is the most: shorten a list.")
     cells: dict[str, Cell] = {}
+    checked_seeds: set[int] = set()
     for values in itertools.product(*(values for _, values in axes.values())):
         varied = {name: value for (name, _), value in zip(axes.values(), values, strict=True)}
         point = _with(fixed, dict(zip(axes, values, strict=True)))
-        for shape, shaped in _shapes(spec.iso, point, trainer):
-            for seed in spec.seeds:
-                resolved = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+        for shape, shaped in _listed(spec, point, trainer) if spec.cells else _shapes(spec.iso, point, trainer):
+            own = shape.pop("seed", None)
+            first: Resolved | None = None
+            for seed in spec.seeds if own is None else [own]:
+                if first is None or seed not in checked_seeds:
+                    first = trainer.resolve(_with(shaped, {trainer.keys["seed"]: seed}))
+                    checked_seeds.add(seed)
+                # Nothing else depends on the seed: very large sweeps are resolved once per shape.
+                resolved = Resolved(first.config | {trainer.keys["seed"]: seed}, first.cost)
                 identity = trainer.identity(resolved.config)
                 name = run_id(resolved.config, **identity)
-                seeded = {"seed": seed} if len(spec.seeds) > 1 else {}
+                seeded = {"seed": seed} if len(spec.seeds) > 1 or own is not None else {}
                 cell = Cell(name, shape | varied | seeded, seed, resolved.config, identity, resolved.cost)
                 cells.setdefault(name, cell)
     if not cells:
         raise DeepwideError(f"{spec.name} has no cell: no depth has a width within iso.tolerance of a size.")
     return list(cells.values())
+
+
+def _listed(spec: Spec, point: dict[str, Any], trainer: Trainer) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The cells that a spec lists, likewise; `seed` among what names one is its own."""
+    for listed in spec.cells:
+        settings = {trainer.keys.get(key, key): value for key, value in listed.items() if key != "seed"}
+        yield dict(listed), _with(point, settings)
 
 
 def _shapes(
@@ -165,6 +179,11 @@ def _refuse_conflicts(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, ax
     iso = {trainer.keys[name] for name in ("depth", "width")} if spec.iso else set()
     if spec.iso and (spec.iso.tokens or spec.iso.flops or spec.iso.tokens_per_param):
         iso.add(trainer.keys["tokens"])
+    for written in dict.fromkeys(key for listed in spec.cells for key in listed if key != "seed"):
+        key = trainer.keys.get(written, written)
+        other = next((where for where, has in (("grid", key in axes), ("run", _has(fixed, key))) if has), None)
+        if other:
+            raise DeepwideError(f"both cells and {other} set '{key}': keep one of them.")
     for key, (written, _) in axes.items():
         if key in iso:
             raise DeepwideError(f"both grid.{written} and iso set '{key}': keep one of them.")
@@ -185,7 +204,8 @@ def _refuse_gaps(spec: Spec, fixed: Mapping[str, Any], trainer: Trainer, axes: M
     """A run needs its required settings; if one is only misspelt, name the misspelling."""
     for name in trainer.required:
         key = trainer.keys[name]
-        if not (spec.iso or key in axes or _has(fixed, key)):
+        listed = spec.cells and all({name, key} & cell.keys() for cell in spec.cells)
+        if not (spec.iso or listed or key in axes or _has(fixed, key)):
             trainer.check_names(_with(fixed, {axis: values[0] for axis, (_, values) in axes.items()}))
             raise DeepwideError(f"the sweep gives no {name}: write grid.{name} = […], an [iso] part, or run.{key}.")
 

@@ -15,11 +15,17 @@ from typing import NamedTuple
 from deepwide.answers import Answer
 from deepwide.run import UNREADABLE
 from deepwide.sweeping.grid import Cell
-from deepwide.sweeping.state import SETTLED, STATES, CellState, SweepState, cell_state, run_state
-
-FILES = ("config.json", "metrics.jsonl", "lease.json", "result.json")
-Signature = tuple[tuple[int, int] | None, ...]
-ABSENT: Signature = (None,) * len(FILES)
+from deepwide.sweeping.state import (
+    ABSENT,
+    SETTLED,
+    STATES,
+    CellState,
+    Signature,
+    SweepState,
+    cell_state,
+    run_state,
+    signature,
+)
 
 
 class SweepChange(Answer):
@@ -112,26 +118,23 @@ class RunsReader:
     def _read(self, name: str) -> CellState | None:
         """The state of one run if it is new or different."""
         # Before the files are read: a change meanwhile is seen by the next look.
-        signature = self._signature(name) if name in self._folders else ABSENT
+        stamps = signature(f"{self.runs}/{name}") if name in self._folders else ABSENT
         cell, known = self._cells.get(name), self._known.get(name)
-        if cell is None and signature == ABSENT:  # a folder that is no run
+        if cell is None and stamps == ABSENT:  # a folder that is no run
             if known is not None:
                 self._forget(name)
             return None
-        if known is not None and known.signature == signature and known.state.state != "running":
+        if known is not None and known.signature == stamps and known.state.state != "running":
             return None
         path, now = self.runs / name, self._clock()
         state = run_state(path, now) if cell is None else cell_state(cell, self.runs, now)
-        self._known[name] = _Known(signature, state)
+        self._known[name] = _Known(stamps, state)
         if known is not None:
             if state == known.state:
                 return None
             self._counts[known.state.state] -= 1
         self._counts[state.state] += 1
         return state
-
-    def _signature(self, name: str) -> Signature:
-        return tuple(_stamp(f"{self.runs}/{name}/{file}") for file in FILES)
 
     def _expected_seconds(self) -> float | None:
         """By the median time per FLOP of the runs that finished, for as many workers as run now."""
@@ -146,11 +149,3 @@ class RunsReader:
             return None
         work = sum(state.train_flops * state.share_left for state in states if state.state != UNREADABLE)
         return statistics.median(rates) * work / running
-
-
-def _stamp(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size

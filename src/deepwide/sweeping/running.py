@@ -22,6 +22,7 @@ from deepwide.sweeping.grid import cells_of
 from deepwide.sweeping.spec import Spec, as_spec
 from deepwide.sweeping.state import StateReader, SweepState, cells_per_worker, expected_seconds
 
+PAUSES = 9  # times as long as a look at all cells took: so looking takes a tenth of the driver's time
 SpecLike = Spec | Mapping[str, Any] | str | Path
 
 
@@ -42,10 +43,10 @@ def sweep(
 ) -> SweepState:
     """Run every cell that has not finished, and return where the sweep stands then. A finished sweep does nothing.
 
-    `progress` is called with the state at most once in `every` seconds. When `stop()` is true, running cells write a
-    checkpoint, and the next call resumes them. `resume` refuses a sweep of which no cell was begun. What went wrong
-    with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error that did not pass, or by data that are
-    missing or damaged), `stopped`; and `finished_before` if nothing was to do.
+    `progress` is called with the state at most once in `every` seconds (of many thousands of cells, more rarely). When
+    `stop()` is true, running cells write a checkpoint, and the next call resumes them. `resume` refuses a sweep of
+    which no cell was begun. What went wrong with the sweep is a note: `disk_full`, `unreadable`, `blocked` (by an error
+    that did not pass, or by data that are missing or damaged), `stopped`; and `finished_before` if nothing was to do.
     """
     spec = as_spec(spec)
     home = runs_folder(spec, runs)
@@ -138,24 +139,28 @@ def _reader(spec: SpecLike, runs: Path | str | None, processes: int | None, thre
     """A reader that forecasts as if the workers of now went on, or those that this machine has room for."""
     spec = as_spec(spec)
     home, cells = runs_folder(spec, runs), cells_of(spec)
-    state = StateReader(spec.name, cells, home).read()
-    if not state.left:
-        return StateReader(spec.name, cells, home)
-    slots = LocalExecutor(Resources(threads=threads), processes).slots
-    workers = processes or state.counts.get("running", 0) or slots
-    return StateReader(spec.name, cells, home, expected_seconds(cells, home, threads), min(workers, state.left))
+    reader = StateReader(spec.name, cells, home)
+    state = reader.read()
+    if state.left:
+        slots = LocalExecutor(Resources(threads=threads), processes).slots
+        workers = processes or state.counts.get("running", 0) or slots
+        reader.forecast(expected_seconds(cells, home, threads), min(workers, state.left))
+    return reader
 
 
 def _throttled(
     progress: Callable[[SweepState], None], reader: StateReader, every: float, outcome: Outcome
 ) -> Callable[[], None]:
-    last: float | None = None
+    """Report now and then; where looking at very many cells takes long, more rarely."""
+    next_time = time.monotonic()
 
     def report() -> None:
-        nonlocal last
-        if last is None or time.monotonic() - last >= every:
+        nonlocal next_time
+        began = time.monotonic()
+        if began >= next_time:
             progress(reader.read(started=outcome.started))
-            last = time.monotonic()
+            ended = time.monotonic()
+            next_time = ended + max(every, PAUSES * (ended - began))
 
     return report
 

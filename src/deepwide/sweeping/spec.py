@@ -13,6 +13,11 @@ lr = [1e-3, 3e-3]
 params = ["100k", "400k"]
 depths = [1, 2, 4, 8]
 tokens = "1M"                # the same tokens for all, or flops = "1e13": the same compute
+
+[[cells]]                    # instead of iso: cells one by one; keys as in grid, and seed
+depth = 4
+width = 48
+seed = 3                     # instead of all seeds
 """
 
 import math
@@ -27,7 +32,7 @@ from deepwide.quantities import parse_count
 from deepwide.settings import explain, parse_setting, read_toml, with_setting
 
 LARGEST_FILE = 2**20
-OWN_KEYS = ("name", "seeds", "grid", "iso", "run")
+OWN_KEYS = ("name", "seeds", "grid", "iso", "cells", "run")
 
 
 def _count(value: Any) -> Any:
@@ -74,6 +79,7 @@ class Spec(Table):
     run: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     iso: Iso | None = None
+    cells: list[dict[str, Any]] = []
     _source: str = PrivateAttr("")  # where it was read, for messages
 
     @property
@@ -87,7 +93,11 @@ class Spec(Table):
             raise ValueError("seeds is empty: give at least one, such as seeds = [0]")
         if empty := next((key for key, values in self.grid.items() if not values), None):
             raise ValueError(f"grid.{empty} has no values: give at least one")
-        for value in (self.run, self.grid):
+        if self.iso and self.cells:
+            raise ValueError("iso and cells each give the shapes: keep one of them")
+        if not all(self.cells):
+            raise ValueError("one of the cells is empty: give it a depth and a width")
+        for value in (self.run, self.grid, *self.cells):
             _check_plain(value)
         return self
 

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from deepwide.answers import Answer, Note
 from deepwide.errors import DeepwideError
-from deepwide.run import FINISHED, UNREADABLE, RunFolder, UnreadableRun, has_result, read_lease, reason, remaining
+from deepwide.run import FINISHED, UNREADABLE, RunFolder, UnreadableRun, read_lease, reason, remaining
 from deepwide.sweeping.grid import Cell
 from deepwide.sweeping.trainers import Cost, trainer_of
 
@@ -187,14 +187,39 @@ class SweepState(Answer):
         return any(self.counts.get(state) for state in BAD)
 
 
+FILES = ("config.json", "metrics.jsonl", "lease.json", "result.json")
+Signature = tuple[tuple[int, int] | None, ...]
+ABSENT: Signature = (None,) * len(FILES)
+
+
+def signature(folder: Path | str) -> Signature:
+    """Times and sizes of a run's files: while they are the same, there is nothing new in it."""
+    return tuple(_stamp(f"{folder}/{file}") for file in FILES)
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 class StateReader:
-    """Reads a sweep's state again and again: a cell that has finished is not read twice."""
+    """Reads a sweep's state again and again: a cell is read when its files have changed, or while it is running.
+
+    (A lease expires without a write.) Fifty thousand cells that rest cost four calls of `stat` each.
+    """
 
     def __init__(self, name: str, cells: Sequence[Cell], runs: Path, seconds: Sequence[float] = (), workers: int = 1):
         self.name, self.cells, self.runs = name, cells, runs
-        self._seconds = dict(zip((cell.id for cell in cells), seconds, strict=False))
+        self._known: dict[str, tuple[Signature, CellState]] = {}
+        self.forecast(seconds, workers)
+
+    def forecast(self, seconds: Sequence[float], workers: int) -> None:
+        """From now on, say how long the rest takes so many workers: `seconds` are those of each cell."""
+        self._seconds = dict(zip((cell.id for cell in self.cells), seconds, strict=False))
         self._pace = Pace(workers)
-        self._finished: dict[str, CellState] = {}
 
     def read(self, *, started: int = 0, notes: Sequence[Note] = ()) -> SweepState:
         """The state now."""
@@ -216,12 +241,13 @@ class StateReader:
         )
 
     def _read(self, cell: Cell) -> CellState:
-        known = self._finished.get(cell.id)
-        if known is not None and has_result(self.runs / cell.id):
-            return known
+        # Before the files are read: a change meanwhile is seen by the next look.
+        now = signature(f"{self.runs}/{cell.id}")
+        before = self._known.get(cell.id)
+        if before is not None and before[0] == now and before[1].state not in ("running", UNREADABLE):
+            return before[1]
         state = cell_state(cell, self.runs)
-        if state.state in FINISHED:
-            self._finished[cell.id] = state
+        self._known[cell.id] = now, state
         return state
 
 

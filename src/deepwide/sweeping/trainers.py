@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 from pydantic import ValidationError
 
 from deepwide.errors import DeepwideError, quoted
-from deepwide.run import RunFolder, RunWriter, canonical
+from deepwide.run import RunFolder, RunWriter
 from deepwide.settings import LARGEST, check_names, explain
 
 KEYS = ("depth", "width", "seed", "lr", "tokens")  # what a grid may vary by a short name
@@ -114,7 +114,7 @@ class TransformerTrainer:
         """The fingerprint of data or task, found once for all cells that share it, and the numerics version."""
         from deepwide.training import NUMERICS, data_fingerprint
 
-        learned = canonical([config["data"], config.get("task")])
+        learned = repr((config["data"], config.get("task")))
         if learned not in self._fingerprints:
             self._fingerprints[learned] = data_fingerprint(config)
         return {"data_fingerprint": self._fingerprints[learned], "numerics": NUMERICS}

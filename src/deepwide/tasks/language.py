@@ -61,6 +61,11 @@ class Language:
         return fingerprint(self.data)
 
     @property
+    def checksum(self) -> str:
+        """Of the tokens that are stored here: a run's checkpoints hold it, since other tokens would be another run."""
+        return self.corpus.checksum
+
+    @property
     def examples(self) -> int | None:
         return max(1, (len(self.corpus.train) - self.context - 1) // self.context)
 

@@ -22,7 +22,7 @@ from deepwide.training.counts import RunCounts, run_counts
 if TYPE_CHECKING:
     from deepwide.training.coordinate_check import ScalingCheck, check_scaling
     from deepwide.training.counts import LAYER_SECONDS, SHARE_OF_PEAK, STEP_SECONDS, RunEstimate, estimate_run
-    from deepwide.training.hardware import find_device, keep_memory
+    from deepwide.training.hardware import find_device, keep_memory, peak_flops
     from deepwide.training.loop import continue_run
     from deepwide.training.optimiser import Optimiser
     from deepwide.training.trained import TrainedRun, train, trained_model
@@ -42,6 +42,7 @@ _HOME = {
     "estimate_run": "counts",
     "find_device": "hardware",
     "keep_memory": "hardware",
+    "peak_flops": "hardware",
     "train": "trained",
     "trained_model": "trained",
     "tune": "tuning",
@@ -69,6 +70,7 @@ __all__ = [
     "find_device",
     "keep_memory",
     "override",
+    "peak_flops",
     "resolve",
     "run_counts",
     "stored_config",

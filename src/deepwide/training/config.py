@@ -14,6 +14,7 @@ To change one, write schema 2, which adds that setting to the list, and hash its
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -121,6 +122,12 @@ class ModelConfig(Part):
 
     def architecture(self, task: Task) -> Architecture:
         """The network these choices name, for a task."""
+        try:
+            return _architecture(self, task)  # type: ignore[arg-type]
+        except TypeError:  # a task of another package that cannot be hashed
+            return self._made_for(task)
+
+    def _made_for(self, task: Task) -> Architecture:
         given = {name: getattr(self, name) for name in type(self).model_fields if name != "preset"}
         if task.kind == "encoder-decoder":
             given["encoder_depth"] = self.encoder_depth or self.depth
@@ -133,6 +140,11 @@ class ModelConfig(Part):
             classes=task.classes,
             **given,
         )
+
+
+@lru_cache(maxsize=1024)  # very many cells of a sweep differ in nothing that makes another network
+def _architecture(model: ModelConfig, task: Task) -> Architecture:
+    return model._made_for(task)
 
 
 class OptimiserConfig(Part):
@@ -195,6 +207,10 @@ class RunConfig(Part):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
         fields = spell_out(fields)
         cls.check_names(fields)
+        return cls._validated(fields)
+
+    @classmethod
+    def _validated(cls, fields: Mapping[str, Any]) -> Self:
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -270,7 +286,7 @@ def resolve(config: RunConfig | Mapping[str, Any]) -> RunConfig:
     cooldown = round(0.2 * steps) if s.cooldown is None else s.cooldown
     if warmup > steps or (s.kind == "constant" and warmup + cooldown > steps):
         raise DeepwideError(f"warm-up ({warmup}) and cooldown ({cooldown}) are longer than the run of {steps} steps.")
-    return type(given).of(
+    return type(given)._validated(
         {
             **given.model_dump(),
             "model": model,
@@ -301,9 +317,10 @@ def stored_config(run: RunConfig) -> dict[str, Any]:
     """
     stored: dict[str, Any] = run.model_dump(mode="json")
     for table, names in SCHEMA_1.items():
+        part = getattr(run, table) if table else run
         for name in (stored if not table else stored[table]).keys() - names:
             shorter = _without(stored, table, name)
-            if _is_same(run, shorter):
+            if getattr(part, name) == type(part).model_fields[name].default or _is_same(run, shorter):
                 stored = shorter
     return stored
 

@@ -1,12 +1,13 @@
 """What a run counts, exactly; and before it starts an estimate of its time, and how often data repeat."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deepwide.answers import Answer, Note
 from deepwide.data import training_tokens
 from deepwide.quantities import show_count
-from deepwide.shape import flops, training_memory
+from deepwide.shape import Shape, flops, training_memory
 from deepwide.tasks import LANGUAGE
 from deepwide.training.config import RunConfig, resolve, stored_config, task_of
 
@@ -30,17 +31,24 @@ def run_counts(run: RunConfig) -> RunCounts:
     assert run.tokens is not None
     assert run.context is not None
     shape = run.architecture.shape
-    memory = training_memory(shape, batch=run.micro_batch or run.batch, sequence=run.context, precision="fp32")
+    block_params, total_params, sequence_flops, train_bytes = _counted(shape, run.context, run.micro_batch or run.batch)
     return RunCounts(
         depth=shape.depth,
         width=shape.width,
-        block_params=shape.block_params,
-        total_params=shape.total_params,
+        block_params=block_params,
+        total_params=total_params,
         steps=run.steps,
         tokens=run.tokens,
-        train_flops=flops(shape, run.context).training * run.steps * run.batch,
-        train_bytes=memory.total,
+        train_flops=sequence_flops * run.steps * run.batch,
+        train_bytes=train_bytes,
     )
+
+
+@lru_cache(maxsize=1024)
+def _counted(shape: Shape, context: int, together: int) -> tuple[int, int, int, int]:
+    """Parameters, training FLOPs of one sequence, and memory: what very many cells of a sweep share."""
+    memory = training_memory(shape, batch=together, sequence=context, precision="fp32")
+    return shape.block_params, shape.total_params, flops(shape, context).training, memory.total
 
 
 # A step reaches about half of the speed of a large matrix product; small networks cost this much on top. Measured on

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from deepwide.errors import DeepwideError
+from deepwide.errors import DeepwideError, OutsideError
 from deepwide.model import Transformer, profile
 from deepwide.tasks import Batch, Task
 from deepwide.training.config import RunConfig, resolve, task_of
@@ -56,6 +56,7 @@ class Learner:
         assert config.micro_batch is not None
         self.config, self.task, self.here, self.device, self.stop = config, task, here, device, stop
         self.steps, self.tokens_per_step = config.steps, config.batch * task.context
+        self.data: str = getattr(task, "checksum", "")  # of tokens on disk; examples that are computed have none
         self.share = config.batch // here.size
         self.micro = math.gcd(config.micro_batch, self.share)
         self.step, self.first_loss, self.last_loss = 0, 0.0, 0.0
@@ -65,6 +66,11 @@ class Learner:
 
     def begin(self, tensors: Mapping[str, Tensor] | None, state: Mapping[str, Any]) -> None:
         """Load a checkpoint if there is one, then distribute the model over the processes."""
+        if state.get("data", self.data) != self.data:
+            raise OutsideError(
+                "the stored tokens are not those that this run began with: put them back, or delete its metrics.jsonl "
+                "and checkpoints, and it starts over."
+            )
         if tensors is None:
             self._profile()
         else:
@@ -85,7 +91,7 @@ class Learner:
         tensors = {f"model.{name}": self.here.whole(p) for name, p in self.model.named_parameters()}
         tensors |= {name: self.here.whole(moment) for name, moment in self.optimiser.tensors()}
         state = {"step": self.step, "first_loss": self.first_loss, "last_loss": self.last_loss}
-        return tensors, state | {"micro_batch": self.micro}
+        return tensors, state | {"micro_batch": self.micro} | ({"data": self.data} if self.data else {})
 
     def advance(self) -> dict[str, Any]:
         """One update; returns its record."""

@@ -1,0 +1,138 @@
+"""Real sweeps that are finished, run again in another order: what share of their FLOPs would have done?
+
+A run of the pool costs its FLOPs and gives the loss that it gave. The target is the best depth at ten times the pool's
+largest size, the aim an interval whose logarithm is a fifth wider than that of the whole pool. Also: did the interval
+then hold what the whole pool says?
+
+`python -m benchmarks.design_replay --data ../shared/data --out results/design/replay.json`
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.prediction import tests as pools
+from deepwide.designing import Goalpost, Pool, decide
+from deepwide.errors import DeepwideError
+from deepwide.fitting import Places, Runs, fit_joint
+from deepwide.quantities import Floats
+
+COMMAND = "python -m benchmarks.design_replay --data ../shared/data --out results/design/replay.json"
+WIDER = 1.2
+STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  # of the whole pool's cost: budgets to try
+ORDERS = 5  # random ones
+
+
+def cost_of(runs: Runs) -> Floats:
+    """6·parameters·tokens."""
+    size = np.where(np.isnan(runs.total_params), runs.block_params, runs.total_params)
+    return np.asarray(6 * size * np.where(np.isnan(runs.tokens), 1.0, runs.tokens))
+
+
+def pool_of(runs: Runs) -> tuple[Pool, list[list[int]]]:
+    """A place per cell, and the rows that each has."""
+    groups = runs.groups
+    rows = [np.flatnonzero(groups == group).tolist() for group in np.unique(groups)]
+    first = [each[0] for each in rows]
+    size, total = runs.block_params[first], runs.total_params[first]
+    places = Places(runs.depth[first], size, total, runs.tokens[first], np.ones(len(first)))
+    return Pool(places, cost_of(runs)[first], np.array([len(each) for each in rows])), rows
+
+
+def designed(runs: Runs, goal: Goalpost, budget: float) -> list[int]:
+    """The rows that a designed sweep would have run."""
+    pool, rows = pool_of(runs)
+    chosen: list[int] = []
+    while True:
+        times = np.array([sum(row in chosen for row in each) for each in rows])
+        left = Pool(pool.places, pool.cost, pool.repeats - times)
+        spent = float(cost_of(runs)[chosen].sum())
+        decision = decide(runs.select(chosen) if chosen else None, left, goal, budget - spent, draws=400)
+        if not decision.batches:
+            return chosen
+        for cell in decision.batches[0]:
+            chosen.append(next(row for row in rows[cell] if row not in chosen))
+
+
+def in_order(runs: Runs, order: Sequence[int], budget: float) -> list[int]:
+    chosen: list[int] = []
+    spent = 0.0
+    cost = cost_of(runs)
+    for row in order:
+        if spent + cost[row] <= budget:
+            chosen.append(row)
+            spent += float(cost[row])
+    return chosen
+
+
+def ways(runs: Runs, goal: Goalpost, budget: float) -> Iterator[tuple[str, list[int]]]:
+    yield "designed", designed(runs, goal, budget)
+    yield "cheapest first", in_order(runs, np.argsort(cost_of(runs), kind="stable").tolist(), budget)
+    for seed in range(ORDERS):
+        order = np.random.default_rng(seed).permutation(len(runs)).tolist()
+        yield f"random {seed}", in_order(runs, order, budget)
+
+
+def width(runs: Runs, chosen: Sequence[int], params: float) -> tuple[float, float, float] | None:
+    """ln(high/low), low and high; None where nothing can be stated."""
+    if not chosen:
+        return None
+    try:
+        law = fit_joint(runs.select(list(chosen)), bootstrap=400, examine=False).law()
+    except DeepwideError:
+        return None
+    if law is None:
+        return None
+    _, low, high = (float(v[0]) for v in law.depth(params))
+    return math.log(high / low), low, high
+
+
+def measure(runs: Runs) -> dict[str, Any]:
+    """The share of the pool's FLOPs at which each way reaches the aim, and whether the pool's estimate is inside."""
+    runs = runs.select(~runs.diverged)
+    params = 10 * float(runs.block_params.max())
+    share = float(np.nan_to_num(np.log(runs.total_params / runs.block_params)).min())
+    goal = Goalpost("depth", params, share)
+    law = fit_joint(runs, bootstrap=400, examine=False).law()
+    whole = width(runs, range(len(runs)), params)
+    if law is None or whole is None:
+        return {"refused": "the whole pool shows no best depth"}
+    best, total = float(law.depth(params).value[0]), float(cost_of(runs).sum())
+    reached: dict[str, float] = {}
+    inside: dict[str, bool] = {}
+    for step in STEPS:
+        for name, chosen in ways(runs, goal, step * total) if len(reached) < ORDERS + 2 else ():
+            stated = None if name in reached else width(runs, chosen, params)
+            if stated and stated[0] <= WIDER * whole[0]:
+                reached[name] = float(cost_of(runs)[chosen].sum()) / total
+                inside[name] = stated[1] <= best <= stated[2]
+    random = [reached.get(f"random {seed}", 1.0) for seed in range(ORDERS)]
+    return {
+        "runs": len(runs), "high/low of all": math.exp(whole[0]), "best depth by all": best,
+        "designed, share of FLOPs": reached.get("designed"), "designed holds it": inside.get("designed"),
+        "cheapest first, share of FLOPs": reached.get("cheapest first"),
+        "random order, share of FLOPs": float(np.median(random)),
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(arguments)
+    result: dict[str, Any] = {"command": COMMAND, "pools": {}}
+    for name, (runs, _) in pools(args.data).items():
+        result["pools"][name] = measure(runs)
+        print(name, json.dumps(result["pools"][name]), flush=True)
+        rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""`deepwide sweep design`: which runs to do next, and `--auto`, which does them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from deepwide.cli.app import Json, Plot, console, print_json
+from deepwide.cli.sweep import Device, Gpus, Network, On, Processes, Runs, Set, Threads, group, read
+from deepwide.errors import DeepwideError
+from deepwide.quantities import show_count, show_seconds
+from deepwide.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    from deepwide.designing import Design, Stage
+
+MOST_ROWS = 40
+
+
+@group.command(epilog="Example: deepwide sweep design sweeps/first.toml --target 1M --budget 1e13 --to next.toml")
+def design(
+    base: Annotated[Path, typer.Argument(help="A sweep: its settings, and what may be run.", metavar="BASE.toml")],
+    known: Annotated[
+        list[Path] | None, typer.Argument(help="Runs so far: folders or tables (default: none).", metavar="[RUNS]...")
+    ] = None,
+    target: Annotated[str, typer.Option(help="The size, in block parameters, to be known: 1.3B.")] = ...,  # type: ignore[assignment]
+    budget: Annotated[str, typer.Option(help="FLOPs (1e17), or time of one worker (30min, 2h).")] = ...,  # type: ignore[assignment]
+    goal: Annotated[
+        Literal["depth", "loss"], typer.Option(help="What is to be known there: the best depth, or the loss at it.")
+    ] = "depth",
+    sizes: Annotated[
+        str | None, typer.Option(help="Sizes that may be run: 10k,40k or 10k:1M (default: iso.params).")
+    ] = None,
+    depths: Annotated[
+        str | None, typer.Option(help="Depths that may be run: 1,2,4 or 1:16 (default: iso.depths).")
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help="Lengths that may be run: 2M or 1M:8M (default: the base's).")
+    ] = None,
+    until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
+    to: Annotated[Path | None, typer.Option(help="Write the next batch as a sweep: a .toml file.")] = None,
+    plot: Plot = None,
+    auto: Annotated[
+        bool, typer.Option("--auto", help="Run, fit and design until the interval or the budget is reached.")
+    ] = False,
+    set_: Set = None,
+    runs: Runs = None,
+    on: On = "local",
+    processes: Processes = None,
+    threads: Threads = 1,
+    gpus: Gpus = 0.0,
+    device: Device = "auto",
+    network: Network = False,
+    json: Json = False,
+) -> None:
+    """Choose the runs that shrink a target's interval most for a budget; starts nothing unless --auto is given."""
+    from deepwide.designing import run_designs, sweep_design
+
+    if auto and to is not None:
+        raise DeepwideError("--auto writes each batch into the folder of its runs: leave --to out, or --auto.")
+    if to is not None and to.suffix != ".toml":
+        raise DeepwideError(f"{to.name} must end in .toml.")
+    if plot is not None:
+        from deepwide.figures import check_suffix
+
+        check_suffix(plot)
+    spec = read(base, set_, network)
+    asked: dict[str, Any] = {
+        "target": target, "budget": budget, "goal": goal, "sizes": sizes, "depths": depths, "tokens": tokens,
+        "until": until, "batch": batch, "threads": threads, "folder": runs,
+    }  # fmt: skip
+    if not auto:
+        answer = sweep_design(spec, known or None, **asked)
+    else:
+        from deepwide.cli.sweep_tables import live_state
+
+        with stop_on_signals() as stop, live_state(quiet=json) as progress:
+            answer = run_designs(
+                spec,
+                known or (),
+                **asked,
+                report=None if json else _report,
+                progress=progress,
+                stop=stop,
+                on=on,
+                processes=processes,
+                gpus=gpus,
+                device=device,
+            )
+    if plot is not None:
+        from deepwide.figures import design_chart, save_chart
+
+        save_chart(design_chart(answer), plot)
+    if to is not None and answer.runs:
+        answer.save_spec(to)
+    if json:
+        print_json(answer)
+    else:
+        show_design(answer, console(), to)
+    _end(answer)
+
+
+def _report(answer: "Design") -> None:
+    """Before each batch of --auto: what is known, and what to expect."""
+    console().print(f"design-{answer.now.batch + 1:03d}: {answer.headline()}", soft_wrap=True, markup=False)
+
+
+def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
+    """What is known, what to expect after each batch, the next batch, and what to do with it."""
+    out.print(answer.headline(), soft_wrap=True, markup=False)
+    out.print()
+    out.print(_stages(answer.stages))
+    if answer.runs:
+        out.print()
+        out.print(_runs(answer))
+    if answer.stop:
+        text = str(answer.stop)
+        out.print(f"\n{text[:1].upper()}{text[1:]}.", soft_wrap=True, markup=False)
+    for note in answer.notes:
+        out.print(f"Note: {note}.", soft_wrap=True, markup=False)
+    if answer.runs:
+        out.print(f"{answer.time()}.", soft_wrap=True, markup=False)
+    if to is not None and answer.runs:
+        out.print(f"Wrote the next batch: {to}. Next: deepwide sweep run {to}", soft_wrap=True, markup=False)
+
+
+def _stages(stages: "tuple[Stage, ...]") -> Table:
+    table = _table("The interval of the target")
+    table.add_column("after")
+    for title in ("runs", "FLOPs", "high/low", "interval"):
+        table.add_column(title, justify="right")
+    for stage in stages:
+        interval = stage.interval
+        shown = "" if interval is None else f"{interval.low:.3g} to {interval.high:.3g}"
+        ratio = f"{stage.ratio:.3g}" if stage.ratio < 1000 else "> 1,000"
+        ratio = (
+            ratio if stage.expected or interval else "none yet"
+        )  # what a fit that declines would give is no interval
+        when = f"batch {stage.batch}" if stage.batch else "now"
+        when = f"{when}{', expected' if stage.expected else ''}"
+        table.add_row(when, str(stage.runs), show_count(stage.train_flops) if stage.runs else "0", ratio, shown)
+    return table
+
+
+def _runs(answer: "Design") -> Table:
+    table = _table("Runs")
+    for title in ("batch", "depth", "width", "params", "tokens", "seed", "FLOPs", "expected"):
+        table.add_column(title, justify="right")
+    for run in answer.runs[:MOST_ROWS]:
+        table.add_row(
+            str(run.batch),
+            str(run.depth),
+            str(run.width),
+            show_count(run.block_params),
+            show_count(run.tokens),
+            str(run.seed),
+            show_count(run.train_flops),
+            show_seconds(run.expected_seconds),
+        )
+    if len(answer.runs) > MOST_ROWS:
+        table.caption = f"{len(answer.runs) - MOST_ROWS} more runs: --json lists all"
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+
+
+def _end(answer: "Design") -> None:
+    code = answer.stop.code if answer.stop else ""
+    if code in ("disk_full", "unreadable", "blocked"):
+        raise DeepwideError(str(answer.stop))
+    if code == "stopped":
+        raise KeyboardInterrupt
+    if code == "failed":
+        raise typer.Exit(1)

@@ -1,0 +1,149 @@
+"""The answer: which runs to do, batch by batch, and what interval to expect for how much."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from deepwide.answers import Answer, Interval, Note
+from deepwide.errors import DeepwideError
+from deepwide.files import write_text
+from deepwide.fitting import Goal
+from deepwide.quantities import plural, show_count, show_seconds
+
+
+class DesignedRun(Answer):
+    """One shape to train with one seed; with a grid in the base sweep, once for each of its points."""
+
+    batch: int  # 1 is next
+    size: int  # as asked for
+    depth: int
+    width: int
+    block_params: int
+    total_params: int
+    tokens: int
+    seed: int
+    train_flops: int
+    expected_seconds: float  # on one worker of this machine
+    cells: int = 1  # points of the base's grid
+
+
+class Stage(Answer):
+    """The target's 95% interval at one moment: what the runs say, or what is expected after a batch."""
+
+    batch: int  # 0: before any of these runs
+    runs: int  # of the batches so far
+    train_flops: int  # spent by then
+    expected_seconds: float  # of work by then, on one worker
+    ratio: float  # high/low of the interval
+    interval: Interval | None  # where one can be stated
+    expected: bool  # of runs that are to be done; else stated by what has been run
+
+
+class Design(Answer):
+    """Which runs to do next for a target, and what to expect of them."""
+
+    name: str
+    goal: Goal  # what is to be known at the target's size: its best depth, or the loss there
+    target_params: float
+    budget: float
+    unit: str  # of the budget: FLOPs or seconds
+    spent: float  # of it, by batches before
+    source: str  # the runs so far
+    runs_before: int
+    runs: tuple[DesignedRun, ...]
+    stages: tuple[Stage, ...]
+    frontier: tuple[tuple[float, float], ...]  # of the budget, and high/low that so much should give
+    floor: float  # high/low that no number of runs of what may be run would pass
+    stop: Note | None = None  # why no run is chosen
+    notes: tuple[Note, ...] = ()
+    spec: dict[str, Any]  # the next batch as a sweep
+
+    @property
+    def now(self) -> Stage:
+        """The target as it is known now."""
+        return [stage for stage in self.stages if not stage.expected][-1]
+
+    @property
+    def after(self) -> Stage:
+        """The target as it should be known when all runs are done."""
+        return self.stages[-1]
+
+    @property
+    def next(self) -> tuple[DesignedRun, ...]:
+        """The runs of the next batch."""
+        return tuple(run for run in self.runs if run.batch == 1)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per run."""
+        return [run.model_dump(mode="json") for run in self.runs]
+
+    def headline(self) -> str:
+        """What is known now, and what to expect for how much."""
+        what = "Best depth" if self.goal == "depth" else "Loss at the best depth"
+        at = f"{what} at {show_count(self.target_params)}"
+        now = self.now
+        if now.interval is None:
+            known = f"{at}: nothing can be stated yet"
+            known += f" (assumed before any run: high/low {_ratio(now.ratio)})" if not self.runs_before else ""
+        else:
+            known = f"{at}: {_interval(now.interval)} now, high/low {_ratio(now.ratio)}"
+        if not self.runs:
+            return f"{known}."
+        flops = sum(run.train_flops for run in self.runs)
+        return (
+            f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
+            f"high/low {_ratio(self.after.ratio)}."
+        )
+
+    def time(self) -> str:
+        """How long the runs should take."""
+        seconds = sum(run.expected_seconds for run in self.runs)
+        return f"Expected time: {show_seconds(seconds)} of one worker on this machine"
+
+    def save_spec(self, path: str | Path) -> Path:
+        """Write the next batch as a TOML file that `deepwide.sweep` runs."""
+        if Path(path).suffix != ".toml":
+            raise DeepwideError(f"{Path(path).name} must end in .toml.")
+        if not self.runs:
+            raise DeepwideError(f"there is no run to write: {self.stop}." if self.stop else "there is no run to write.")
+        return write_text(path, spec_text(self))
+
+
+def spec_text(design: Design) -> str:
+    """The next batch as TOML."""
+    what = "best depth" if design.goal == "depth" else "loss"
+    head = f"# Chosen for the {what} at {show_count(design.target_params)}: {plural(len(design.next), 'run')}.\n"
+    table = dict(design.spec)
+    cells = table.pop("cells")
+    run, grid = table.pop("run"), table.pop("grid")
+    lines = [f"{_key(key)} = {_toml(value)}" for key, value in table.items()]
+    for name, part in (("run", run), ("grid", grid)):
+        lines += ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in part.items())] if part else []
+    for cell in cells:
+        lines += ["", "[[cells]]", *(f"{_key(key)} = {_toml(value)}" for key, value in cell.items())]
+    return head + "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
+
+
+def _toml(value: Any) -> str:
+    """A plain value as TOML writes it: a JSON string is a TOML string."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool | str):
+        return json.dumps(value, ensure_ascii=False)
+    return repr(value)
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 else "above 1,000"
+
+
+def _interval(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.3g}"
+    return f"{interval.value:.3g} ({interval.low:.3g} to {interval.high:.3g})"

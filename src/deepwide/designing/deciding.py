@@ -1,0 +1,113 @@
+"""One decision: fit what has been run, see what is open, choose the next runs, and say what to expect of them."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepwide.answers import Z95, Interval
+from deepwide.designing.choosing import Pool, batches, best_way, ends_of, frontier, ways
+from deepwide.errors import DeepwideError
+from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of
+
+FIT_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Goalpost:
+    """What is to be known: the best depth at a size, or the loss there; `share` is ln(total/block) of such a model."""
+
+    goal: Goal
+    params: float
+    share: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The runs to do with a budget, in batches, and the high/low of the 95% interval to expect."""
+
+    fit: JointFit | None
+    interval: Interval | None  # now; None where nothing can be stated yet
+    ratio: float  # high/low now, or what is assumed before any fit
+    batches: tuple[tuple[int, ...], ...]
+    ratios: tuple[float, ...]  # after each batch
+    frontier: tuple[tuple[float, float], ...]  # cost, high/low
+    floor: float  # high/low if everything in the pool were run again and again
+    floor_share: tuple[float, float]  # of the floor's variance: growth beyond the runs, and the rest
+
+
+def decide(
+    runs: Runs | None, pool: Pool, goal: Goalpost, budget: float, *, least: int = 4, draws: int = FIT_DRAWS
+) -> Decision:
+    """What to run next of the pool."""
+    before = Places.of(runs) if runs is not None and len(runs) else Places.none()
+    fit = _fit(runs, draws)
+    interval = _interval(fit, goal)
+    view = outlook_of(fit, before, pool.places)
+    largest = float(before.block_params.max()) if len(before) else 0.0
+    ends = ends_of(pool, largest)
+    cov = view.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
+    now = cov.log_sd(0)
+    log_ratio = 2 * Z95 * math.exp(now)
+    if interval is not None and interval.low and interval.high:
+        log_ratio = math.log(interval.high / interval.low)
+
+    def expected(log_sd: float) -> float:
+        return _exp(log_ratio * math.exp(log_sd - now))
+
+    found_ways = ways(cov, pool, ends, budget, before)
+    way = best_way(found_ways)
+    chosen = batches(way, pool, before, budget, least, not view.assumed) if way else []
+    lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
+    floor = cov.floor(lowest)
+    beyond = float(cov.rest[lowest]) / math.exp(2 * floor)
+    return Decision(
+        fit,
+        interval,
+        _exp(log_ratio),
+        tuple(chosen),
+        tuple(expected(sd) for sd in _after(chosen, cov, pool, ends, largest)),
+        tuple((cost, expected(sd)) for cost, sd in frontier(found_ways)),
+        expected(floor),
+        (min(beyond, 1.0), max(1 - beyond, 0.0)),
+    )
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, 50.0))
+
+
+def _fit(runs: Runs | None, draws: int) -> JointFit | None:
+    """The joint fit, or None where the runs do not allow one yet."""
+    if runs is None or not len(runs):
+        return None
+    try:
+        return fit_joint(runs, bootstrap=draws, examine=False)
+    except DeepwideError:
+        return None
+
+
+def _interval(fit: JointFit | None, goal: Goalpost) -> Interval | None:
+    """The target's interval now; None where the fit declines."""
+    if fit is None or fit.declined:
+        return None
+    best = fit.best_depth(goal.params)[0]
+    if goal.goal == "depth":
+        return best
+    total = None if fit.embeddings_mean is None else goal.params * math.exp(goal.share)
+    row = fit.predict_rows(best.value, goal.params, total=total)[0]
+    return Interval(row["loss"], row["low"], row["high"])
+
+
+def _after(
+    chosen: list[tuple[int, ...]], cov: Covariances, pool: Pool, ends: np.ndarray, largest: float
+) -> list[float]:
+    """ln sd after each batch, with the sizes ending where they do by then."""
+    cov = cov.copy()
+    result = []
+    for batch in chosen:
+        for run in batch:
+            cov.take(run)
+            largest = max(largest, float(pool.places.block_params[run]))
+        result.append(cov.log_sd(int(np.argmin(np.abs(np.log(ends / largest))))))
+    return result

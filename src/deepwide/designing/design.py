@@ -1,0 +1,265 @@
+"""`sweep_design`: from a base sweep, the runs so far, a target and a budget to the runs to do next."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+from deepwide.answers import Interval, Note
+from deepwide.designing.answer import Design, DesignedRun, Stage
+from deepwide.designing.candidates import (
+    Candidate,
+    Choice,
+    candidates,
+    pool_of,
+    seeds_used,
+    share_at,
+    tokens_key,
+)
+from deepwide.designing.choosing import DEPTHS, SHAPES
+from deepwide.designing.deciding import Decision, Goalpost, decide
+from deepwide.errors import DeepwideError, at_least_one, quoted
+from deepwide.fitting import Goal, Runs, read_runs
+from deepwide.quantities import parse_count, show_count, show_seconds
+from deepwide.sweeping import Spec, as_spec, runs_folder
+
+SpecLike = Spec | Mapping[str, Any] | str | Path
+Unit = Literal["FLOPs", "seconds"]
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|days?)\s*")
+SECONDS = {"s": 1, "min": 60, "h": 3600, "day": 86400, "days": 86400}
+HELPS = 0.03  # a fall of ln(high/low) by less than this share is no help
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for."""
+
+    goal: Goal
+    params: float
+    budget: float
+    unit: Unit
+    until: float | None
+    batch: int
+
+    @classmethod
+    def of(cls, target: str | float, goal: Goal, budget: str | float, until: float | None, batch: int) -> Self:
+        """From what a user writes."""
+        if goal not in ("depth", "loss"):
+            raise DeepwideError(f"the goal is depth or loss, not {quoted(goal)}.")
+        at_least_one(batch=batch)
+        if until is not None and not until > 1:
+            raise DeepwideError(f"until is the high/low of an interval, above 1, not {quoted(until)}.")
+        time = DURATION.fullmatch(budget) if isinstance(budget, str) else None
+        amount = float(time[1]) * SECONDS[time[2]] if time else float(parse_count(budget, "a budget of FLOPs"))
+        if not amount > 0:
+            raise DeepwideError(f"the budget must be above 0, not {quoted(budget)}.")
+        params = float(parse_count(target, "a target, a size in block parameters"))
+        return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch)
+
+
+class Spent(NamedTuple):
+    """By the batches before."""
+
+    runs: int = 0
+    train_flops: int = 0
+    seconds: float = 0.0
+
+    def of(self, unit: Unit) -> float:
+        """In the unit of the budget."""
+        return float(self.train_flops) if unit == "FLOPs" else self.seconds
+
+
+def sweep_design(
+    base: SpecLike,
+    runs: Any = None,
+    *,
+    target: str | float,
+    budget: str | float,
+    goal: Goal = "depth",
+    sizes: Choice | None = None,
+    depths: Choice | None = None,
+    tokens: Choice | None = None,
+    until: float | None = None,
+    batch: int = 4,
+    threads: int = 1,
+    folder: Path | str | None = None,
+) -> Design:
+    """The runs that should shrink the target's 95% interval most for a budget, in batches; starts nothing.
+
+    `base` is a sweep whose settings all runs share and whose iso part says what may be run; `sizes`, `depths` and
+    `tokens` replace that (a list, or a range such as "10k:1M"). `runs` are those so far: folders, tables, `Runs`, None.
+    `target` is a size in block parameters; `budget` is in FLOPs ("1e17") or time of one worker ("2h"); `until` is the
+    high/low of an interval that suffices. Run the first batch, give its results as `runs`, and ask again.
+    """
+    spec = as_spec(base)
+    request = Request.of(target, goal, budget, until, batch)
+    home = runs_folder(spec, folder)
+    options = candidates(spec, sizes=sizes, depths=depths, tokens=tokens, runs=home, threads=threads)
+    return design_next(spec, as_runs(runs), request, options)
+
+
+def as_runs(runs: Any) -> Runs | None:
+    """Runs from whatever the caller has."""
+    if runs is None or isinstance(runs, Runs):
+        return runs
+    if isinstance(runs, Sequence) and not isinstance(runs, str) and not runs:
+        return None
+    return read_runs(runs)
+
+
+def design_next(
+    spec: Spec,
+    runs: Runs | None,
+    request: Request,
+    options: Sequence[Candidate],
+    *,
+    spent: Spent = Spent(),
+    before: Sequence[Stage] = (),
+    taken: Mapping[tuple[int, int, int], set[int]] | None = None,
+) -> Design:
+    """The design with what is left of the budget; `before` are the stages so far.
+
+    `taken` are the seeds of (depth, width, tokens) to avoid.
+    """
+    used = [
+        seeds_used(option, runs) | (taken or {}).get((option.depth, option.width, option.tokens), set())
+        for option in options
+    ]
+    cost = [float(option.train_flops if request.unit == "FLOPs" else option.expected_seconds) for option in options]
+    left = request.budget - spent.of(request.unit)
+    if not before and min(cost) > left:
+        cheapest = options[cost.index(min(cost))]
+        raise DeepwideError(
+            f"the budget of {_amount(left, request.unit)} pays for no run: the cheapest that may be run, "
+            f"{cheapest.depth} layers of width {cheapest.width}, costs {_amount(min(cost), request.unit)}."
+        )
+    pool = pool_of(options, cost, used)
+    goal = Goalpost(request.goal, request.params, share_at(options, request.params))
+    decision = decide(runs, pool, goal, left, least=request.batch)
+    stop = _stop(decision, request)
+    now = Stage(
+        batch=len(before),
+        runs=spent.runs,
+        train_flops=spent.train_flops,
+        expected_seconds=spent.seconds,
+        ratio=decision.ratio,
+        interval=decision.interval,
+        expected=False,
+    )
+    chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
+    return Design(
+        name=spec.name,
+        goal=request.goal,
+        target_params=request.params,
+        budget=request.budget,
+        unit=request.unit,
+        spent=spent.of(request.unit),
+        source=runs.source if runs is not None else "",
+        runs_before=len(runs) if runs is not None else 0,
+        runs=tuple(chosen),
+        stages=(*before, now, *([] if stop else _expected(decision, chosen, now))),
+        frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
+        floor=decision.floor,
+        stop=stop,
+        notes=tuple(_notes(decision, request, pool.places.block_params.max())),
+        spec=_spec(spec, [run for run in chosen if run.batch == 1]),
+    )
+
+
+def _runs(decision: Decision, options: Sequence[Candidate], used: Sequence[set[int]], first: int) -> list[DesignedRun]:
+    """The chosen runs with their seeds: of each shape the first that nobody has used."""
+    taken = [set(seeds) for seeds in used]
+    runs = []
+    for number, batch in enumerate(decision.batches, 1):
+        for index in batch:
+            option = options[index]
+            seed = next(seed for seed in range(first, first + len(taken[index]) + 1) if seed not in taken[index])
+            taken[index].add(seed)
+            runs.append(DesignedRun(batch=number, seed=seed, **option._asdict()))
+    return runs
+
+
+def _expected(decision: Decision, runs: Sequence[DesignedRun], now: Stage) -> list[Stage]:
+    """What to expect after each batch: the interval now, narrower about the same value."""
+    stages = []
+    last = now
+    for number, ratio in enumerate(decision.ratios, 1):
+        these = [run for run in runs if run.batch == number]
+        interval = decision.interval
+        if interval is not None and interval.low and interval.high:
+            share = math.log(ratio) / math.log(interval.high / interval.low)
+            low, high = (interval.value * (end / interval.value) ** share for end in (interval.low, interval.high))
+            interval = Interval(interval.value, low, high)
+        last = Stage(
+            batch=last.batch + 1,
+            runs=last.runs + len(these),
+            train_flops=last.train_flops + sum(run.train_flops for run in these),
+            expected_seconds=last.expected_seconds + sum(run.expected_seconds for run in these),
+            ratio=ratio,
+            interval=interval,
+            expected=True,
+        )
+        stages.append(last)
+    return stages
+
+
+def _stop(decision: Decision, request: Request) -> Note | None:
+    """Why to stop, if there is a reason."""
+    if request.until is not None and decision.interval is not None and decision.ratio <= request.until:
+        text = f"the interval's high/low is {decision.ratio:.3g}, and {request.until:g} was asked for"
+        return Note.of("interval", text, ratio=decision.ratio, until=request.until)
+    if not decision.batches:
+        text = "what is left of the budget pays for no run that would help"
+        if decision.fit is None:
+            text = f"the budget pays for too few runs: nothing can be fitted to fewer than {SHAPES} shapes"
+        return Note.of("budget", text)
+    after = decision.ratios[-1]
+    if decision.interval is not None and math.log(after) > (1 - HELPS) * math.log(decision.ratio):
+        beyond, rest = decision.floor_share
+        text = (
+            f"more runs cannot help: all that is left of the budget would narrow the interval's high/low only from "
+            f"{decision.ratio:.3g} to {after:.3g}, and no number of such runs below {decision.floor:.3g}; "
+            f"{100 * beyond:.0f}% of that variance is growth beyond the largest size that may be run, "
+            f"{100 * rest:.0f}% is what the model misses and assumes"
+        )
+        return Note.of("misfit", text, ratio=decision.ratio, after=after, floor=decision.floor, beyond=beyond)
+    return None
+
+
+def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
+    notes = []
+    if decision.fit is None:
+        text = (
+            "the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep, and has at least "
+            f"{SHAPES} shapes of {DEPTHS} depths"
+        )
+        notes.append(Note.of("no_fit", text))
+    elif decision.interval is None:
+        text = f"the runs so far show no best depth ({decision.fit.declined}): the next are chosen to see one"
+        notes.append(Note.of("no_bowl", text, flat=decision.fit.flat))
+    if request.params > largest * 1.001 and request.goal == "depth":
+        factor = request.params / largest
+        text = (
+            f"the target is {factor:.3g} times the largest size that may be run: no number of these runs brings "
+            f"high/low below {decision.floor:.3g}, and what they give rests on how growth is assumed to go on there"
+        )
+        notes.append(Note.of("beyond", text, factor=factor, floor=decision.floor))
+    return notes
+
+
+def _spec(spec: Spec, runs: Sequence[DesignedRun]) -> dict[str, Any]:
+    """The next batch as a sweep: the base, with its cells one by one."""
+    length = tokens_key(spec)
+    table = spec.model_dump(exclude={"cells", "iso"})
+    fixed = length in table["run"]
+    cells = [
+        {"depth": run.depth, "width": run.width} | ({} if fixed else {length: run.tokens}) | {"seed": run.seed}
+        for run in runs
+    ]
+    return table | {"cells": cells}
+
+
+def _amount(amount: float, unit: Unit) -> str:
+    return show_seconds(amount) if unit == "seconds" else f"{show_count(amount)} FLOPs"

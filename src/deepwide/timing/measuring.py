@@ -1,0 +1,247 @@
+"""Measuring a machine: every case once per round, the shapes of a round in random order, medians over rounds.
+
+Load that comes and goes then hits all shapes alike. CUDA is written and was never run.
+"""
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from deepwide import __version__
+from deepwide.errors import DeepwideError
+from deepwide.model import Architecture, Decoder, Transformer
+from deepwide.quantities import Floats, show_count
+from deepwide.shape import Shape
+from deepwide.timing.fitting import left_out, median_error, with_intervals
+from deepwide.timing.profile import MachineProfile, PhaseProfile, Timing
+from deepwide.timing.work import PHASES, Phase, Work, work
+from deepwide.training import Optimiser, OptimiserConfig, find_device, keep_memory, peak_flops
+
+# Three sizes of 12.6M to 50M block parameters at equal 12·depth·width², larger than the caches of most processors.
+SHAPES = ((1, 1024), (4, 512), (16, 256), (2, 1088), (9, 512), (36, 256), (4, 1024), (16, 512), (64, 256))
+VOCAB, CONTEXT = 4096, 512
+LEAST_ROUNDS, MOST_ROUNDS = 3, 25
+LEAST_SECONDS = 1.0
+Progress = Callable[[str, float], None]  # what is being measured, and the share of the time that is used up
+
+
+class Case(NamedTuple):
+    """What is timed of every shape."""
+
+    phase: Phase
+    batch: int
+    tokens: int
+    repeats: int = 1
+
+
+CASES = (
+    Case("decode", 1, 32, 3), Case("decode", 1, 480, 3), Case("decode", 4, 256, 3),
+    Case("prefill", 1, 128), Case("prefill", 1, 384),
+    Case("train", 1, 128), Case("train", 1, 384),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """One network and the cases that are timed on it."""
+
+    design: Architecture
+    model: Transformer
+    device: torch.device
+
+    @classmethod
+    def of(cls, depth: int, width: int, device: torch.device, kind: torch.dtype) -> "_Bench":
+        heads = max(1, width // 64)
+        sizes = {"depth": depth, "width": width, "heads": heads, "kv_heads": heads, "vocab": VOCAB, "context": CONTEXT}
+        design = Architecture.of("llama", **sizes)
+        return cls(design, Transformer(design).to(device=device, dtype=kind), device)
+
+    def time(self, case: Case) -> float:
+        """The median seconds of some repeats, after one that is not counted."""
+        once = {"decode": self._decode, "prefill": self._prefill, "train": self._train}[case.phase](case)
+        once()
+        seconds = []
+        for _ in range(case.repeats):
+            start = self._now()
+            once()
+            seconds.append(self._now() - start)
+        return float(np.median(seconds))
+
+    def _now(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+    def _tokens(self, batch: int, tokens: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(batch * tokens)
+        return torch.randint(VOCAB, (batch, tokens), generator=generator).to(self.device)
+
+    def _decode(self, case: Case) -> Callable[[], object]:
+        decoder = Decoder(self.model, case.batch)
+        decoder.fill(case.tokens - 1)
+        token_B1 = self._tokens(case.batch, 1)
+
+        def once() -> None:
+            decoder.read(token_B1)
+            decoder.rewind(case.tokens - 1)
+
+        return once
+
+    def _prefill(self, case: Case) -> Callable[[], object]:
+        decoder, tokens_BT = Decoder(self.model, case.batch), self._tokens(case.batch, case.tokens)
+
+        def once() -> None:
+            decoder.rewind()
+            decoder.read(tokens_BT)
+
+        return once
+
+    def _train(self, case: Case) -> Callable[[], object]:
+        optimiser = Optimiser(self.model, self.design, OptimiserConfig(lr=1e-6))
+        tokens_BT = self._tokens(case.batch, case.tokens)
+
+        def once() -> None:
+            self.model(tokens_BT, tokens_BT).backward()
+            optimiser.step(1.0, optimiser.gradient_norm())
+
+        return once
+
+
+def measure_machine(
+    *,
+    seconds: float = 240.0,
+    device: str = "auto",
+    threads: int | None = None,
+    shapes: tuple[tuple[int, int], ...] = SHAPES,
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> MachineProfile:
+    """Time training steps, prefill and decoding of several depths and widths here, and fit the machine's law.
+
+    At least three rounds are measured, however short `seconds` is; on two cores a round takes tens of seconds.
+    """
+    if not isinstance(seconds, int | float) or not LEAST_SECONDS <= seconds <= 86_400:
+        raise DeepwideError(f"seconds must be from {LEAST_SECONDS:g} to 86,400, not {str(seconds)[:20]}.")
+    if threads is not None and not 1 <= threads <= 1024:
+        raise DeepwideError(f"threads must be from 1 to 1024, not {threads}.")
+    if len(set(shapes)) < 6:
+        raise DeepwideError("a machine is measured on at least six shapes: the fit has four coefficients.")
+    place, before = find_device(device), torch.get_num_threads()
+    kind, weight_bytes = (torch.bfloat16, 2) if place.type == "cuda" else (torch.float32, 4)
+    try:
+        if threads:
+            torch.set_num_threads(threads)
+        keep_memory()
+        peak, rate = 0.0, 0.0
+        start, longest = time.monotonic(), 0.0
+        benches = [_Bench.of(depth, width, place, kind) for depth, width in shapes]
+        order, rounds = np.random.default_rng(0), list[Floats]()
+        # The last round ends at most half a round late.
+        while len(rounds) < LEAST_ROUNDS or (
+            time.monotonic() + longest / 2 < start + seconds and len(rounds) < MOST_ROUNDS
+        ):
+            began = time.monotonic()
+            peak = max(peak, peak_flops(place, "bf16" if weight_bytes == 2 else "fp32"))
+            rate = max(rate, read_rate(place))
+            measured = np.zeros((len(benches), len(CASES)))
+            for index in order.permutation(len(benches)):
+                if progress:
+                    share = max((time.monotonic() - start) / seconds, len(rounds) / MOST_ROUNDS)
+                    depth, width = shapes[index]
+                    progress(f"round {len(rounds) + 1}, {depth} × {width}", min(share, 1.0))
+                for column in order.permutation(len(CASES)):
+                    measured[index, column] = benches[index].time(CASES[column])
+            rounds.append(measured)
+            longest = max(longest, time.monotonic() - began)
+        used = torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
+    designs = [bench.design.shape for bench in benches]
+    return _profile(designs, np.stack(rounds, axis=-1), peak, rate, place, weight_bytes, used, name)
+
+
+def read_rate(device: torch.device, megabytes: int = 256, seconds: float = 0.2) -> float:
+    """The best measured rate at which a matrix is read for a product with a vector, in bytes per second."""
+    side = int((megabytes * 2**18) ** 0.5)
+    a, x = torch.ones(side, side, device=device), torch.ones(side, device=device)
+    best, until = 0.0, time.perf_counter() + seconds
+    while time.perf_counter() < until or not best:
+        start = time.perf_counter()
+        torch.mv(a, x)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = max(best, 4 * side * side / (time.perf_counter() - start))
+    return best
+
+
+def _profile(
+    shapes: list[Shape],
+    seconds: Floats,  # shape × case × round
+    peak: float,
+    rate: float,
+    device: torch.device,
+    weight_bytes: int,
+    threads: int,
+    name: str | None,
+) -> MachineProfile:
+    phases: dict[Phase, PhaseProfile] = {}
+    timings: list[Timing] = []
+    for phase in PHASES:
+        columns = [(j, case) for j, case in enumerate(CASES) if case.phase == phase]
+        cases = [(i, shape, j, case) for i, shape in enumerate(shapes) for j, case in columns]
+        amounts = [work(phase, s, batch=c.batch, tokens=c.tokens, weight_bytes=weight_bytes) for _, s, _, c in cases]
+        by_round = np.array([seconds[i, j] for i, _, j, _ in cases])
+        groups = [i for i, *_ in cases]
+        law, medians, predicted, roofline = fit_phase(amounts, by_round, groups, peak, rate)
+        phases[phase] = law
+        for (_, s, _, c), amount, *numbers in zip(cases, amounts, medians, predicted, roofline, strict=True):
+            timings.append(
+                Timing(phase, s.depth, s.width, s.block_params, c.batch, c.tokens, amount.bytes, amount.flops,
+                       *map(float, numbers))
+            )  # fmt: skip
+    what = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    versions = {"deepwide": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    sizes = [shape.block_params for shape in shapes]
+    span = f"{show_count(min(sizes))} to {show_count(max(sizes))} block parameters"
+    return MachineProfile(
+        name=name or f"{what}, {threads} threads",
+        source=f"measured on {len(shapes)} shapes of {span}, {seconds.shape[-1]} rounds",
+        device=device.type,
+        threads=threads,
+        precision="bf16" if weight_bytes == 2 else "fp32",
+        weight_bytes=weight_bytes,
+        rounds=seconds.shape[-1],
+        peak_flops=peak,
+        bytes_per_second=rate,
+        versions=versions,
+        phases=phases,
+        timings=tuple(timings),
+    )
+
+
+def fit_phase(
+    amounts: list[Work], by_round: Floats, groups: list[int], peak: float, rate: float
+) -> tuple[PhaseProfile, Floats, Floats, Floats]:
+    """The law of one phase; the median seconds, those predicted with the shape left out, and the roofline's."""
+    features = np.array([[*amount, 1.0] for amount in amounts], dtype=float)
+    medians = np.median(by_round, axis=1)
+    predicted = left_out(features, medians, groups)
+    roofline = np.maximum(features[:, 0] / rate, features[:, 1] / peak)
+    per_byte, per_flop, per_layer, constant = with_intervals(features, by_round, groups)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(predicted, 1e-12) / medians)
+    law = PhaseProfile(
+        per_byte=per_byte,
+        per_flop=per_flop,
+        per_layer=per_layer,
+        constant=constant,
+        error=median_error(predicted, medians),
+        roofline_error=median_error(roofline, medians),
+        spread=float(np.sqrt(np.mean(logs**2))),
+    )
+    return law, medians, predicted, roofline

@@ -1,0 +1,79 @@
+"""One decision: what is known now is what the fit says, and what is expected follows."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepwide.designing import Goalpost, Pool, decide
+from deepwide.fitting import Places, Runs, fit_joint, simulate
+from deepwide.laws import TransitionLaw
+
+LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
+RUNS = simulate(LAW, depths=(1, 2, 4, 8), sizes=np.geomspace(1e4, 1e5, 4), seeds=1, seed=5)
+GOAL = Goalpost("depth", 1e6)
+
+
+def pool(largest: float = 1e6) -> Pool:
+    L, N = (column.ravel() for column in np.meshgrid([1.0, 2, 4, 8, 16], np.geomspace(1e4, largest, 5)))
+    return Pool(Places(L, N, N, np.full(len(N), math.nan), np.ones(len(N))), N.copy(), np.full(len(N), 4))
+
+
+def test_the_interval_now_is_the_fit_s_and_more_runs_narrow_it() -> None:
+    decision = decide(RUNS, pool(), GOAL, 8e6, draws=400)
+    best = fit_joint(RUNS, bootstrap=400, examine=False).best_depth(1e6)[0]
+    assert decision.interval == best
+    assert decision.ratio == pytest.approx((best.high or 0) / (best.low or 1))
+    assert decision.ratios[-1] < 0.8 * decision.ratio
+    assert decision.floor <= decision.ratios[-1] * 1.001
+    assert len(decision.ratios) == len(decision.batches)
+    assert sum(decision.floor_share) == pytest.approx(1)
+
+
+def test_what_is_expected_of_runs_comes_true_on_average() -> None:
+    """Ten simulated sweeps, each extended by the runs that were chosen: the medians agree within a fifth."""
+    promised, reached = [], []
+    here = pool()
+    for seed in range(10):
+        first = simulate(LAW, depths=(1, 2, 4, 8), sizes=np.geomspace(1e4, 1e5, 4), seeds=1, off_size=0, seed=seed)
+        decision = decide(first, here, GOAL, 6e6, draws=400)
+        picks = [run for part in decision.batches for run in part]
+        draw = np.random.default_rng(seed)
+        L, N = here.places.depth[picks], here.places.block_params[picks]
+        off = np.log(L / LAW.depth(N).value)
+        loss = (0.9 + 8 * N**-0.2) * np.exp(0.02 * off**2 + draw.normal(0, 0.004, len(N)))
+        columns: dict[str, Any] = {name: np.concatenate([getattr(first, name), new]) for name, new in
+                   (("depth", L), ("block_params", N), ("loss", loss))}  # fmt: skip
+        law = fit_joint(Runs.of(**columns), bootstrap=400, examine=False).law()
+        assert law
+        promised.append(math.log(decision.ratios[-1]))
+        reached.append(math.log(float(law.depth(1e6).high[0] / law.depth(1e6).low[0])))
+    assert np.median(reached) == pytest.approx(np.median(promised), rel=0.2)
+
+
+def test_a_loss_can_be_the_goal() -> None:
+    decision = decide(RUNS, pool(), Goalpost("loss", 1e6), 8e6, draws=400)
+    assert decision.interval
+    assert 1 < decision.ratios[-1] < decision.ratio < 1.5
+
+
+def test_without_runs_there_is_an_expectation_and_no_interval() -> None:
+    decision = decide(None, pool(), GOAL, 8e6)
+    assert decision.fit is None
+    assert decision.interval is None
+    assert decision.ratios[-1] < decision.ratio
+
+
+def test_runs_without_a_bowl_are_followed_by_runs_to_see_one() -> None:
+    L, N = (column.ravel() for column in np.meshgrid([1.0, 2, 4, 8], [1e4, 3e4, 1e5]))
+    loss = 3 * N**-0.1 * np.exp(np.random.default_rng(0).normal(0, 0.01, len(N)))
+    decision = decide(Runs.of(depth=L, block_params=N, loss=loss), pool(), GOAL, 8e6)
+    assert decision.fit
+    assert decision.fit.declined
+    assert decision.interval is None
+    assert decision.batches
+
+
+def test_too_little_money_buys_nothing() -> None:
+    assert decide(RUNS, pool(), GOAL, 1e3, draws=200).batches == ()

@@ -1,0 +1,146 @@
+"""`sweep_design`: the runs, what to expect of them, and every way in which there are none."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import deepwide
+from deepwide.designing.candidates import candidates
+from deepwide.designing.design import Request, as_runs, design_next
+from deepwide.errors import DeepwideError
+from deepwide.fitting import Runs
+from deepwide.sweeping import cells_of, make_spec
+from designing.bases import REAL, runs
+
+SPEC = make_spec(REAL)
+OPTIONS = candidates(SPEC)
+
+
+def ask(known: Runs | None = None, target: str = "1M", budget: str | float = "3e12", **more: Any) -> deepwide.Design:
+    request = Request.of(target, more.pop("goal", "depth"), budget, more.pop("until", None), more.pop("batch", 4))
+    return design_next(SPEC, known, request, OPTIONS, **more)
+
+
+def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e12")
+    assert design == ask(budget="1e12").model_copy(update={"runs": design.runs, "stages": design.stages})
+    first = {(run.depth, run.width) for run in design.next}
+    assert len(first) >= 8
+    assert len({depth for depth, _ in first}) >= 3
+    assert [note.code for note in design.notes] == ["no_fit", "beyond"]
+    assert design.now.interval is None
+    assert "nothing can be stated yet" in design.headline()
+
+
+@settings(max_examples=15)
+@given(budget=st.floats(2e11, 5e13), batch=st.integers(1, 9), known=st.booleans())
+def test_runs_never_cost_more_than_the_budget(budget: float, batch: int, known: bool) -> None:
+    design = ask(runs() if known else None, budget=int(budget), batch=batch)
+    assert sum(run.train_flops for run in design.runs) <= budget
+    assert len({(run.depth, run.width, run.tokens, run.seed) for run in design.runs}) == len(design.runs)
+    assert bool(design.runs) != bool(design.stop)
+
+
+def test_the_next_batch_is_a_sweep_that_costs_what_was_said() -> None:
+    design = ask(runs())
+    cells = cells_of(make_spec(design.spec))
+    assert [(c.cost.depth, c.cost.width, c.seed, c.cost.train_flops) for c in cells] == [
+        (run.depth, run.width, run.seed, run.train_flops) for run in design.next
+    ]
+    assert {cell.cost.tokens for cell in cells} == {run.tokens for run in design.next}
+    assert [stage.expected for stage in design.stages] == [False] + [True] * len(design.stages[1:])
+    assert [stage.batch for stage in design.stages] == list(range(len(design.stages)))
+    assert design.after.ratio < design.now.ratio
+    interval, after = design.now.interval, design.after.interval
+    assert interval is not None
+    assert after is not None
+    assert interval.low < after.low < interval.value < after.high
+    assert design.after.train_flops == sum(run.train_flops for run in design.runs)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    assert ask(runs()) == ask(runs())
+
+
+def test_seeds_that_were_used_are_not_used_again() -> None:
+    design = ask(runs())
+    first = design.runs[0]
+    taken = {(first.depth, first.width, first.tokens): {0, 1}}
+    again = ask(runs(), taken=taken)
+    assert not {(r.depth, r.width, r.seed) for r in again.runs} & {(first.depth, first.width, s) for s in (0, 1)}
+
+
+def test_a_budget_in_time_is_kept_in_time() -> None:
+    design = ask(runs(), budget="2min")
+    assert design.unit == "seconds"
+    assert 0 < sum(run.expected_seconds for run in design.runs) <= 120
+
+
+def test_a_loss_can_be_the_target() -> None:
+    design = ask(runs(), goal="loss")
+    assert design.headline().startswith("Loss at the best depth at 1M")
+    assert design.after.ratio < design.now.ratio < 1.5
+
+
+def test_it_stops_when_the_interval_suffices() -> None:
+    design = ask(runs(), until=50.0)
+    assert design.stop
+    assert design.stop.code == "interval"
+    assert design.runs == ()
+    assert design.after == design.now
+
+
+def test_it_stops_and_says_so_when_more_runs_cannot_help() -> None:
+    """Far beyond what may be run, growth there decides, and no small run says anything about it."""
+    many = runs(largest=1.6e5)
+    depth, size, loss = (np.tile(column, 6) for column in (many.depth, many.block_params, many.loss))
+    loss = loss * np.exp(np.random.default_rng(0).normal(0, 0.001, len(loss)))
+    known = Runs.of(depth=depth, block_params=size, loss=loss, seed=np.repeat(np.arange(6), len(many)))
+    design = ask(known, target="1B", budget="1e10")
+    assert design.stop
+    assert design.stop.code == "misfit"
+    assert "more runs cannot help" in str(design.stop)
+    assert design.stop.data["beyond"] > 0.5
+
+
+def test_runs_without_a_bowl_are_named() -> None:
+    L, N = (column.ravel() for column in np.meshgrid([1.0, 2, 4, 8], [1e4, 3e4, 1e5]))
+    flat = Runs.of(depth=L, block_params=N, loss=3 * N**-0.1 * np.exp(np.random.default_rng(0).normal(0, 0.01, 12)))
+    design = ask(flat)
+    assert design.notes[0].code == "no_bowl"
+    assert design.runs
+
+
+def test_a_budget_too_small_for_a_fit_says_so() -> None:
+    design = ask(budget="6e10")
+    assert design.stop
+    assert "fewer than 8 shapes" in str(design.stop)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"target": "big"}, "is not a target, a size in block parameters"),
+        ({"budget": "1e3"}, "pays for no run: the cheapest that may be run, "),
+        ({"budget": "much"}, "is not a budget of FLOPs"),
+        ({"budget": "0s"}, "must be above 0"),
+        ({"goal": "width"}, "the goal is depth or loss"),
+        ({"until": 0.5}, "above 1"),
+        ({"batch": 0}, "at least 1"),
+    ],
+)
+def test_bad_input_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(DeepwideError, match=sentence):
+        ask(**changes)
+
+
+def test_runs_come_from_wherever_they_are(tmp_path: Path) -> None:
+    assert as_runs(None) is None
+    assert as_runs([]) is None
+    assert as_runs(runs()) is not None
+    with pytest.raises(DeepwideError, match="no folder or table"):
+        as_runs(tmp_path / "none")

@@ -1,0 +1,44 @@
+"""Presets have a source, and the default one is what a plan always assumed."""
+
+import pytest
+
+from deepwide import DeepwideError, Shape
+from deepwide.planning.planner import BANDWIDTH, LAYER_US
+from deepwide.quantities import parse_bytes
+from deepwide.timing import PRESETS, find_machine, with_rates
+
+SHAPE = Shape(depth=24, width=2048, vocab=50304)
+
+
+def test_captured_has_the_constants_that_a_plan_assumes() -> None:
+    law = find_machine("captured").phases["decode"]
+    assert law.per_layer.value == LAYER_US / 1e6
+    assert law.per_byte.value == 1 / parse_bytes(BANDWIDTH)
+
+
+def test_every_preset_has_a_source_and_a_place_in_the_order_that_its_source_gives() -> None:
+    assert all(len(preset.source) > 20 for preset in PRESETS.values())
+    layer = {name: preset.phases["decode"].per_layer.value for name, preset in PRESETS.items()}
+    assert layer["captured"] < layer["one-gpu"] < layer["tensor-8"] < layer["tensor-64"] < layer["eager"]
+
+
+def test_eager_has_the_range_of_its_source() -> None:
+    seconds = find_machine("eager").seconds("decode", SHAPE)
+    assert seconds.low is not None
+    assert seconds.high is not None
+    assert seconds.high - seconds.low == pytest.approx(24 * (570e-6 - 340e-6))
+
+
+def test_other_rates_make_another_machine() -> None:
+    captured = find_machine("captured")
+    assert with_rates(captured, 3.35e12, 1e-5) is captured
+    other = with_rates(captured, 1e12, 2e-5)
+    assert other.phases["decode"].coefficients[::2] == (1e-12, 2e-5)
+    assert "1000 GB/s and 20 µs" in other.source
+
+
+def test_an_unknown_machine_is_refused() -> None:
+    with pytest.raises(DeepwideError, match="did you mean 'eager'"):
+        find_machine("egaer")
+    with pytest.raises(DeepwideError, match="There is no file"):
+        find_machine("nowhere.json")
