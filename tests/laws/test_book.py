@@ -379,6 +379,12 @@ def test_a_law_whose_sizes_no_float_can_hold_has_no_optimum() -> None:
     assert COMPUTE_LAWS["epoch"].has_optimum
 
 
+def test_a_compute_law_with_a_whole_number_that_no_float_holds_gets_a_sentence(tmp_path: Path) -> None:
+    path = save_compute_law(ComputeLaw("me", 1.8, 482.0, 2085.4, 10**400, 0.37), tmp_path / "law.json")
+    with pytest.raises(DeepwideError, match="must be numbers above 0"):
+        compute_law(path)
+
+
 def test_a_compute_law_of_huge_exponents_gets_a_sentence(tmp_path: Path) -> None:
     steep = ComputeLaw("me", 1.8, 482.0, 2085.4, 482.0, 0.37)
     assert steep.flops_for(1e12) == math.inf

@@ -7,6 +7,7 @@ C = 6·N·D. N is the total number of parameters, embeddings included, as in the
 import functools
 import json
 import math
+import sys
 import operator
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -255,6 +256,6 @@ def _load_compute_law(path: Path) -> ComputeLaw:
     fields: dict[str, Any] = law if isinstance(law, dict) else {}
     given = [fields.get(name) for name in ComputeLaw._fields[1:]]
     numbers = [x for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
-    if len(numbers) < len(given) or not all(0 < x < math.inf for x in numbers):
+    if len(numbers) < len(given) or not all(0 < x <= sys.float_info.max for x in numbers):
         raise DeepwideError(f"{path} is not a compute law: E, A, B, alpha and beta must be numbers above 0.")
-    return ComputeLaw(str(fields.get("citation", path))[:200], *numbers)
+    return ComputeLaw(str(fields.get("citation", path))[:200], *map(float, numbers))
