@@ -7,8 +7,8 @@ C = 6·N·D. N is the total number of parameters, embeddings included, as in the
 import functools
 import json
 import math
-import sys
 import operator
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
