@@ -131,12 +131,10 @@ def coverage_table() -> str:
     for name, row in measured.items():
         places = [row[place] for place in ("middle", "largest", "10x", "100x")]
         cells = [
-            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}; {place['high/low if the form is known']:.3g}, "
-            f"{place['high/low if all but the skew is known']:.3g})"
+            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}, {place['high/low if the form is known']:.3g})"
             for place in places
         ]
-        mark = r" \*" if row["chosen on"] else ""
-        rows.append(f"| {name}{mark} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
+        rows.append(f"| {name} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
     return "\n".join(rows) + "\n"
 
 

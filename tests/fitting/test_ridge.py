@@ -321,13 +321,3 @@ def test_fractional_depths_get_a_sentence() -> None:
     runs = small_sweep()
     with pytest.raises(DeepwideError, match="whole numbers of layers"):
         fit_ridge(replace(runs, depth=runs.depth + 0.5), bootstrap=0)
-
-
-def test_tokens_that_follow_the_size_are_mentioned_or_refused_with_the_right_advice() -> None:
-    runs = sweep()
-    near = [row | {"tokens": 20 * row["block_params"] * (1 + 0.01 * (i % 3))} for i, row in enumerate(runs.rows())]
-    assert "tokens-collinear" in [note.code for note in fit_ridge(read_runs(near), base="power", bootstrap=0).warnings]
-    exactly = [row | {"tokens": 20 * row["block_params"]} for row in runs.rows()]
-    with pytest.raises(DeepwideError, match="use a joint fit, ignore tokens, or add runs at other lengths"):
-        fit_ridge(read_runs(exactly), base="power")
-    assert fit_ridge(read_runs(exactly, {"tokens": None}), base="power", bootstrap=0).minimum is not None

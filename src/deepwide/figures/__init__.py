@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from deepwide.figures.designs import design_chart as design_chart
     from deepwide.figures.fitted import draw_fit as draw_fit
     from deepwide.figures.forest import forest_chart as forest_chart
-    from deepwide.figures.growth import growth_plot as growth_plot
     from deepwide.figures.intervals import interval_chart as interval_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
     from deepwide.figures.layers import layer_chart as layer_chart
@@ -85,7 +84,6 @@ _HOME = {
     "fitted_map": "law_map",
     "forest_chart": "forest",
     "growth_chart": "outcomes",
-    "growth_plot": "growth",
     "head_map": "solved",
     "interval_chart": "intervals",
     "layer_chart": "layers",

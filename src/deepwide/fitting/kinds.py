@@ -33,7 +33,7 @@ def fit(
     runs: Any,
     kind: Kind | None = None,
     *,
-    columns: Mapping[str, str | None] | None = None,
+    columns: Mapping[str, str] | None = None,
     where: Mapping[str, float | str] | None = None,
     limits: Iterable[Limit] = (),
     embedding_rows: float | None = None,

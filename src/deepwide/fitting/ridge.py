@@ -16,6 +16,7 @@ from deepwide.answers import Z95, Interval, Note, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import Fit, Prediction, residual_table
+from deepwide.fitting.model import BEYOND
 from deepwide.fitting.regression import (
     Noise,
     Regression,
@@ -35,7 +36,6 @@ from deepwide.laws import Bowl, RidgeLaw, TransitionLaw, find_law
 from deepwide.quantities import Floats
 
 SEARCHED = math.log(1000)  # how far from the minimum its limits are searched for
-GROWTH_ERROR = 0.2  # sd of a change of growth beyond the runs
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
     "seen if the 95% interval of the curvature of ln loss in ln depth lies above 0, not seen if it lies below, else "
@@ -84,7 +84,7 @@ class RidgeFit(Fit):
             shift=shift,
             drift=self.drift.value,
             centre_params=self.centre,
-            growth_error=GROWTH_ERROR,
+            growth_error=BEYOND[1],
             covariance=as_tuples(error),
             bowl=self.bowl(),
             cautions=tuple(map(str, self.warnings)),
@@ -223,7 +223,6 @@ def fit_ridge(
         runs.need("total_params", "block_params")
     e = np.log(runs.total_params / runs.block_params) if embeddings else None
     columns = _columns(s, x, t, e, drift or law is None, lengths.size > 2)
-    collinear = cautions.about_collinear(columns)
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns.values(), seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
@@ -259,7 +258,6 @@ def fit_ridge(
         notes=runs.notes,
         warnings=(
             *cautions.about_minimum(minimum, span(x), regression, names, runs, counting),
-            *collinear,
             *_left_out(others, law, size),
             *cautions.about_noise(noises, regression),
             *cautions.about_checkpoints(runs),
