@@ -186,16 +186,18 @@ def test_the_original_s_size_is_stated_and_not_run(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_published_result_is_that_of_the_rules_and_tables_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judged from tables in the repository, which say the same when they are measured again."""
+    """What it says of the earlier runs alone is what their tables in the repository say when measured again."""
     check_judged_by_the_rules_that_stand_here("depth-width")
     monkeypatch.chdir(ROOT)
-    settings = STUDY.settings("cpu", ("shapes=[]",))
     before = published("depth-width")
-    assert before.settings == settings.model_dump(mode="json")
-    again = STUDY.measure(settings.model_copy(update={"resamples": 0}), Workplace())
-    for table in ("crossings", "compared", "sources"):
-        for row, published_row in zip(again.table(table), before.measured.table(table), strict=True):
-            assert row == pytest.approx(published_row), table
+    assert before.settings == STUDY.settings("cpu").model_dump(mode="json")
+    earlier = STUDY.settings("cpu", ("shapes=[]",)).model_copy(update={"resamples": 0})
+    again = STUDY.measure(earlier, Workplace()).table("compared")
+    rows = [row for row in before.measured.table("compared") if row["set"] == "earlier runs alone"]
+    assert rows
+    alone = [row | {"set": "earlier runs alone"} for row in again if row["set"] == "all"]
+    for row, published_row in zip(alone, rows, strict=True):
+        assert row == pytest.approx(published_row)
 
 
 def test_the_page_on_studies_says_what_was_measured() -> None:
@@ -218,4 +220,5 @@ def test_the_page_on_studies_says_what_was_measured() -> None:
         f"up to {until}, the deeper from {since} on",
     )
     noise = {row["depth"]: row["noise_percent"] for row in measured.table("noise")}
-    check_said_on_the_page(f"{noise[1]:.1f}% of loss about its curve, against {noise[8]:.1f} to {noise[4]:.1f}%")
+    others = [percent for depth, percent in noise.items() if depth > 1]
+    check_said_on_the_page(f"{noise[1]:.1f}% of loss about its curve, against {min(others):.1f} to {max(others):.1f}%")

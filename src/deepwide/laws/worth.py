@@ -36,7 +36,7 @@ def worth_of(
 
     >>> half_a_percent = worth_of(Interval(0.5, 0.1, 1.0), 7e9, 140e9)
     >>> round(half_a_percent.params_percent.value), round(half_a_percent.flops_percent.value)
-    (19, 18)
+    (19, 19)
     """
     named = compute_law(surface)
     laws = [named, *(law for law in COMPUTE_LAWS.values() if law != named)]

@@ -153,6 +153,7 @@ class DepthWidth(Study):
             "surely wins at a size and the deeper from a larger one on (95% for all sizes together); not reproduced if "
             "for every pair one depth surely wins at all sizes or the order is reversed.",
             shows_both_regimes,
+            "block parameters from which the deeper wins",
         ),
         Rule(
             Claim(
