@@ -1,5 +1,7 @@
 """The study of depth against width: its rules on made-up crossings, simulated tables, and a run of tiny networks."""
 
+import hashlib
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import deepwide
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.quantities import show_count
@@ -198,6 +201,21 @@ def test_the_published_result_is_that_of_the_rules_and_tables_here(monkeypatch: 
     alone = [row | {"set": "earlier runs alone"} for row in again if row["set"] == "all"]
     for row, published_row in zip(alone, rows, strict=True):
         assert row == pytest.approx(published_row)
+
+
+def test_the_published_crossings_are_those_of_the_published_runs(tmp_path: Path) -> None:
+    before = published("depth-width").measured
+    for row in before.table("sources"):
+        content = (ROOT / "results" / "fit" / row["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == row["sha256"]
+    table = tmp_path / "runs.json"
+    table.write_text(json.dumps([{**row, "block_params": row["size"]} for row in before.table("runs")]))
+    pairs = [(row["shallow"], row["deep"]) for row in before.table("crossings") if not row["neighbours"]]
+    again = deepwide.fit(table, "transition", noise="depth", pairs=pairs, bootstrap=0).rows("crossings")
+    limits = {(row["shallow"], row["deep"]): (row["size"], row["low"], row["high"]) for row in again}
+    for row in before.table("crossings"):
+        for value, name in zip(limits[row["shallow"], row["deep"]], ("size", "low", "high"), strict=True):
+            assert (None if value is None else round(value)) == row[name], (row["pair"], name)
 
 
 def test_the_page_on_studies_says_what_was_measured() -> None:

@@ -9,7 +9,7 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.timing.profile import MachineProfile, PhaseProfile, load_machine
 
-H100_BYTES, H100_FLOPS = 3.35e12, 9.89e14  # per second: NVIDIA's data sheet, dense bf16
+H100_BYTES, H100_FLOPS = 3.35e12, 9.89e14  # per second, dense bf16: recalled, not confirmed
 A100_BYTES, A100_FLOPS = 2.039e12, 3.12e14
 ERDIL = "Erdil 2025 (arXiv 2506.04645)"
 
