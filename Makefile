@@ -33,12 +33,14 @@ docs: $(VENV)/.dev  ## rewrite the pages with what their commands print, and red
 	$(BIN)/python -m deepwide check-scaling --plot docs/scaling.svg > /dev/null
 	$(BIN)/python -m deepwide fit results/fit/depth-width-cpu.csv results/fit/depth-width-between.csv --noise depth --plot docs/fit.svg > /dev/null
 	$(BIN)/python -m deepwide fit results/fit/depth-width-long.csv --kind ridge --base power --picture map --plot docs/fit_map.svg > /dev/null
+	$(BIN)/python -m deepwide fit results/fit/depth-width-long.csv --picture growth --plot docs/fit_growth.svg > /dev/null
+	$(BIN)/python -m deepwide sweep design sweeps/depth-width-long.toml results/fit/depth-width-long.csv --target 4.1M --budget 1e14 --plot docs/design.svg > /dev/null
 	$(BIN)/python -m deepwide bounds --depth 3 --width 3 --measured results/separation/ranks --plot results/separation/bounds.svg > /dev/null
 	$(BIN)/python -m deepwide logic "P(a & (c S< a))" --word bacca --plot docs/logic.svg > /dev/null
 	$(BIN)/python -m benchmarks.pages
 
-bench: $(VENV)/.dev  ## what we claim about speed, measured here
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.dev  ## what we claim, measured here; some of it with BENCH="planner fuzz"
+	$(BIN)/python -m benchmarks $(BENCH)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

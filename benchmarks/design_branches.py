@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.design import ROWS, world
-from deepwide.answers import Z95
 from deepwide.designing import Pool
 from deepwide.designing.choosing import best_way, ends_of, ways
 from deepwide.fitting import Places, outlook_of
@@ -44,7 +43,7 @@ def expected(lengths: dict[float, float], budget: float) -> float:
     cov = view.covariances(nothing, pool.places, "depth", here.target, ends, 0.0)
     way = best_way(ways(cov, pool, ends, budget * here.largest_cost, nothing))
     assert way
-    return math.exp(2 * Z95 * math.exp(way.log_sd[-1]))
+    return math.exp(math.exp(way.log_width[-1]))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

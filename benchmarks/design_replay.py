@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.prediction import tests as pools
+from benchmarks.prediction import held_out as pools
 from deepwide.designing import Goalpost, Pool, decide
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Places, Runs, fit_joint

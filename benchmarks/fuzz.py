@@ -3,7 +3,7 @@
 Valid examples of each format are made here, damaged by the seeded ways of mutators.py, and given to the commands and
 functions that read them. Right is an answer or one sentence (DeepwideError; exit code 0, 1 or 2). Wrong is any other
 exception, more than ten seconds of CPU (or a minute of time) for one input, a peak above 1 GB of memory, an escape
-character that reaches the terminal, or a script of the input's in a page. Each format runs in a process of its own. An
+character that reaches the terminal, or a script of the input's in a page. Each format runs in processes of its own. An
 input is a function of the seed, the format and its number: `--format law --first 123 --count 1` gives that one again.
 """
 
@@ -37,6 +37,7 @@ from deepwide.errors import DeepwideError
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "results" / "reliability" / "fuzz.json"
 LONGEST_CPU, LONGEST_SECONDS, MOST_BYTES = 10.0, 60.0, 10**9
+AT_ONCE = 250  # inputs per process
 EVIL = "<script>alert(1)"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -568,7 +569,9 @@ def fuzz(name: str, first: int, count: int, seed: int, home: Path, keep: Path | 
                 made.ask(path, draw)
         except DeepwideError:
             pass
-        except (Exception, TooLong) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a panic of Rust and TooLong are no Exceptions
             last = traceback.extract_tb(error.__traceback__)[-1]
             ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "deepwide" in frame.filename]
             where = ours[-1] if ours else last
@@ -587,25 +590,71 @@ def fuzz(name: str, first: int, count: int, seed: int, home: Path, keep: Path | 
     }
 
 
-def fuzz_all(count: int, seed: int, only: Sequence[str], keep: Path | None = None, first: int = 0) -> dict[str, Any]:
-    """About so many inputs over the formats, each in a process of its own."""
+def fuzz_all(
+    count: int,
+    seed: int,
+    only: Sequence[str],
+    keep: Path | None = None,
+    first: int = 0,
+    out: Path | None = None,
+    resume: bool = False,
+    seconds: float = float("inf"),
+) -> dict[str, Any]:
+    """About so many inputs over the formats, in processes of at most 250 each; what is known is written after each."""
     shares = {name: FORMATS[name].share for name in only}
-    rows = {}
+    of_all = sum(shares.values())
+    rows = _right_before(out, seed) if resume and out else {}
+    deadline = time.monotonic() + seconds
     for name, share in shares.items():
-        number = max(1 if FORMATS[name].damage else 7, round(count * share / sum(shares.values())))
-        words = ["--format", name, "--count", str(number), "--seed", str(seed), "--first", str(first), "--child"]
-        words += ["--keep", str(keep)] if keep else []
-        with tempfile.TemporaryDirectory(prefix="deepwide-fuzz-", dir=_quick()) as home:
-            environment = os.environ | {"DEEPWIDE_CACHE": f"{home}/cache", "TMPDIR": home, "OMP_NUM_THREADS": "1"}
-            environment |= {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-            command = [sys.executable, "-m", "benchmarks.fuzz", *words, "--home", home]
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        try:
-            rows[name] = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
-            died = f"the process ended with {done.returncode}: {done.stderr[-500:]}"
-            rows[name] = {"inputs": number, "wrong": [{"number": -1, "what": died}], "peak_bytes": 0}
-        print(f"{name}: {rows[name]['inputs']} inputs, {len(rows[name]['wrong'])} wrong", file=sys.stderr, flush=True)
+        number = max(1 if FORMATS[name].damage else 7, round(count * share / of_all))
+        while (done := rows.get(name, {}).get("inputs", 0)) < number and time.monotonic() < deadline:
+            rows[name] = _more(
+                rows.get(name), _in_a_process(name, first + done, min(AT_ONCE, number - done), seed, keep)
+            )
+            wrong = len(rows[name]["wrong"])
+            print(f"{name}: {rows[name]['inputs']} of {number} inputs, {wrong} wrong", file=sys.stderr, flush=True)
+            if out:
+                out.parent.mkdir(parents=True, exist_ok=True)
+                out.write_text(json.dumps(summary(rows, seed), indent=1) + "\n", encoding="utf-8")
+    return summary(rows, seed)
+
+
+def _in_a_process(name: str, first: int, count: int, seed: int, keep: Path | None) -> dict[str, Any]:
+    words = ["--format", name, "--count", str(count), "--seed", str(seed), "--first", str(first), "--child"]
+    words += ["--keep", str(keep)] if keep else []
+    with tempfile.TemporaryDirectory(prefix="deepwide-fuzz-", dir=_quick()) as home:
+        environment = os.environ | {"DEEPWIDE_CACHE": f"{home}/cache", "TMPDIR": home, "OMP_NUM_THREADS": "1"}
+        environment |= {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+        command = [sys.executable, "-m", "benchmarks.fuzz", *words, "--home", home]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    try:
+        row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        died = f"the process ended with {done.returncode}: {done.stderr[-500:]}"
+        row = {"inputs": count, "wrong": [{"number": -1, "what": died}], "peak_bytes": 0}
+    return row
+
+
+def _more(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    """Two parts of one format as one."""
+    if before is None:
+        return row
+    both = {name: before[name] + row[name] for name in ("inputs", "wrong")}
+    both["seconds"] = round(before.get("seconds", 0.0) + row.get("seconds", 0.0), 1)
+    return both | {name: max(before.get(name, 0), row.get(name, 0)) for name in ("longest_cpu_seconds", "peak_bytes")}
+
+
+def _right_before(out: Path, seed: int) -> dict[str, Any]:
+    """The formats of which a result file knows nothing wrong: what was wrong is tried again from its first input."""
+    before: dict[str, Any] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+    if before.get("seed") != seed:
+        return {}
+    formats = before["formats"].items()
+    return {name: row for name, row in formats if not row["wrong"] and row["peak_bytes"] <= MOST_BYTES}
+
+
+def summary(rows: dict[str, Any], seed: int) -> dict[str, Any]:
+    """What was tried, and how much of it was wrong in which way."""
     return {
         "command": "python -m benchmarks.fuzz",
         "seed": seed,
@@ -628,7 +677,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--format", action="append", choices=tuple(FORMATS))
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULT, help="with --format written only to resume")
+    parser.add_argument("--resume", action="store_true", help="keep what the result file says of right formats")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing more after so long")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs that went wrong")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
@@ -636,12 +687,11 @@ def main(words: Sequence[str] | None = None) -> None:
     if given.child:
         print(json.dumps(fuzz(given.format[0], given.first, given.count, given.seed, given.home, given.keep)))
         return
-    result = fuzz_all(given.count, given.seed, given.format or tuple(FORMATS), given.keep, given.first)
-    if given.out:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    only, out = given.format or tuple(FORMATS), given.out if given.resume or not given.format else None
+    result = fuzz_all(given.count, given.seed, only, given.keep, given.first, out, given.resume, given.seconds)
     print(json.dumps(result, indent=1))
-    sys.exit(bool(result["uncaught"] or result["longer_than_10_s"] or result["formats_above_1_GB"]))
+    if result["uncaught"] or result["longer_than_10_s"] or result["formats_above_1_GB"]:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

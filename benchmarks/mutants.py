@@ -14,13 +14,25 @@ class Mutant(NamedTuple):
     old: str
     new: str
     review: bool  # of the kinds that a review from outside tried first
+    finding: str = ""  # of that review, which the line holds: D1 to D22
+
+
+DOCUMENT = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FINDINGS: dict[str, tuple[str, str]] = {name: (was, now) for name, (was, now) in DOCUMENT["findings"].items()}
 
 
 def _read() -> tuple[Mutant, ...]:
-    document = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return tuple(
-        Mutant(part["file"], tuple(part["tests"]), each["name"], each["old"], each["new"], each.get("review", False))
-        for part in document["files"]
+        Mutant(
+            part["file"],
+            tuple(part["tests"]),
+            each["name"],
+            each["old"],
+            each["new"],
+            each.get("review", False),
+            each.get("finding", ""),
+        )
+        for part in DOCUMENT["files"]
         for each in part["breaks"]
     )
 

@@ -2,12 +2,14 @@
 
 Each mutant of mutants.py is applied in a temporary copy of the source, and the narrowest tests that should notice are
 run until the first failure, those marked slow left out; they must pass without a mutant (`make test`). A test that does
-not end within a quarter of an hour counts as one that noticed. A text that is not there any more, or twice, is
-stale, which counts as a survivor. `--only TEXT` takes those whose file or name contains it; `--resume` keeps what the
-result file says of mutants that were killed, where the break, its file and the name of the test are as they were then.
+not end within 100 CPU seconds or a quarter of an hour counts as one that noticed. A text that is not there any more, or
+twice, is stale, which counts as a survivor. `--only TEXT …` takes those whose file or name has one; `--resume` keeps
+what the result file says of mutants that were killed, where the break, its function and the name of the test are as
+they were then, and of those that survived tests that are as they were.
 """
 
 import argparse
+import ast
 import compileall
 import contextlib
 import hashlib
@@ -15,6 +17,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -22,6 +25,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +33,11 @@ from benchmarks.mutants import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "results" / "reliability" / "mutations.json"
-LONGEST_SECONDS = 900.0
+LONGEST_SECONDS, LONGEST_CPU = 900.0, 100
 LIBRARIES = (
     "pytest", "numpy", "pydantic",
     "scipy.special", "scipy.stats", "scipy.optimize", "polars", "torch", "torch._dynamo", "safetensors.torch", "typer",
-    "rich.console",
+    "rich.console", "hypothesis",
 )  # fmt: skip
 AIM = 0.95
 
@@ -70,13 +74,15 @@ class Bench:
         broken = self.copy / "deepwide" / mutant.file
         for cached in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
             cached.unlink()
-        began = time.monotonic()
+        began, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
             code, by = self._run(mutant.tests)
         finally:
             broken.write_text(text, encoding="utf-8")
         outcome = {0: "survived", 1: "killed", 2: "killed"}.get(code, f"exit code {code}")
-        return {"outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1)}
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = round(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, 1)
+        return {"outcome": outcome, "by": by, "seconds": round(time.monotonic() - began, 1), "cpu_seconds": cpu}
 
     def _run(self, tests: Sequence[str]) -> tuple[int, str]:
         said = self.copy / "said.txt"
@@ -96,11 +102,14 @@ class Bench:
                 os.waitpid(child, 0)
                 return 1, "no end"
             time.sleep(0.05)
+        if os.WIFSIGNALED(ended[1]) and os.WTERMSIG(ended[1]) == signal.SIGXCPU:
+            return 1, "no end"
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said.read_text(encoding="utf-8"), re.MULTILINE)
         return os.waitstatus_to_exitcode(ended[1]), failed[1] if failed else ""
 
     def _in_the_child(self, tests: Sequence[str], said: Path) -> int:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_CPU, LONGEST_CPU + 10))  # a break may loop without end
         handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
@@ -108,9 +117,10 @@ class Bench:
         sys.path.insert(0, str(self.copy))
         sys.dont_write_bytecode = True  # or the next mutant of a file might be taken for this one
         os.environ |= {"PYTHONPATH": str(self.copy), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        os.environ |= {"TMPDIR": str(self.copy), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # they take seconds to load
         import pytest
 
-        words = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", "--no-header", *tests]
+        words = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--no-header", *tests]
         code = int(pytest.main(words))
         sys.stdout.flush()
         import deepwide
@@ -119,36 +129,77 @@ class Bench:
         return code
 
 
-def run(mutants: Iterable[Mutant], before: dict[str, Any], out: Path | None) -> dict[str, Any]:
-    """Every mutant in turn; what is known is written after each."""
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="deepwide-mutants-") as folder:
+def run(
+    mutants: Sequence[Mutant], before: dict[str, Any], out: Path | None, seconds: float = float("inf")
+) -> dict[str, Any]:
+    """Those that are not known yet, in turn, for so long; what is known of all is written after each."""
+    known = dict(before)
+    if all(_key(mutant) in known for mutant in mutants):
+        return summary(_rows(known))
+    deadline = time.monotonic() + seconds
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # where syncing costs nothing
+    with tempfile.TemporaryDirectory(prefix="deepwide-mutants-", dir=memory) as folder:
         bench = Bench(Path(folder))
         for mutant in mutants:
-            key = _key(mutant)
-            said = before.get(key) or bench.test(mutant)
-            rows.append({"file": mutant.file, "name": mutant.name, "review": mutant.review, "key": key} | said)
-            print(f"{rows[-1]['outcome']:9} {mutant.file}: {mutant.name}  {said.get('by', '')}", flush=True)
+            if _key(mutant) in known or time.monotonic() > deadline:
+                continue
+            said = known[_key(mutant)] = bench.test(mutant)
+            print(f"{said['outcome']:9} {mutant.file}: {mutant.name}  {said.get('by', '')}", flush=True)
             if out is not None:
-                write(rows, out)
-    return summary(rows)
+                write(_rows(known), out)
+    return summary(_rows(known))
 
 
+def _rows(known: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"file": mutant.file, "name": mutant.name, "review": mutant.review, "finding": mutant.finding}
+        | {"key": _key(mutant), "tests": _tests_key(mutant)}
+        | known[_key(mutant)]
+        for mutant in MUTANTS
+        if _key(mutant) in known
+    ]
+
+
+@cache
 def _key(mutant: Mutant) -> str:
-    """What an outcome depends on, as far as it is cheap to say: the break and its file."""
-    parts = [mutant.old, mutant.new, (ROOT / "src" / "deepwide" / mutant.file).read_text(encoding="utf-8")]
+    """What an outcome depends on, as far as it is cheap to say: the break and the function that it is in."""
+    return key_of(mutant, (ROOT / "src" / "deepwide" / mutant.file).read_text(encoding="utf-8"))
+
+
+def key_of(mutant: Mutant, text: str) -> str:
+    """The same, in this version of its file."""
+    line = text.count("\n", 0, text.find(mutant.old)) + 1
+    around = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    inner = max(around, key=lambda node: node.lineno, default=None)
+    parts = [mutant.file, mutant.old, mutant.new, ast.unparse(inner) if inner else ""]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def killed_before(out: Path) -> dict[str, Any]:
-    """Mutants that a result file says were killed, by a test that still exists."""
+@cache
+def _tests_key(mutant: Mutant) -> str:
+    files = sorted({test.partition("::")[0] for test in mutant.tests})
+    text = "\0".join([*mutant.tests, *((ROOT / file).read_text(encoding="utf-8") for file in files)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def known_before(out: Path, mutants: Iterable[Mutant]) -> dict[str, Any]:
+    """What a result file says of mutants killed by a test that still exists, or survivors of tests as they are now."""
     if not out.exists():
         return {}
+    tests = {_key(mutant): _tests_key(mutant) for mutant in mutants}
     rows = json.loads(out.read_text(encoding="utf-8"))["mutants"]
     return {
-        row["key"]: {name: row[name] for name in ("outcome", "by", "seconds")}
+        row["key"]: {name: row[name] for name in ("outcome", "by", "seconds", "cpu_seconds", "tests")}
         for row in rows
-        if row["outcome"] == "killed" and _exists(row["by"])
+        if row["outcome"] != "stale"
+        and (
+            (row["outcome"] == "killed" and (row["by"] == "no end" or _exists(row["by"])))
+            or row["tests"] == tests.get(row["key"])
+        )
     }
 
 
@@ -184,15 +235,16 @@ def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run them, print the sum, and end with 1 where too many survive."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="those whose file or name contains this")
+    parser.add_argument("--only", nargs="*", default=[""], help="those whose file or name contains one of these")
     parser.add_argument("--resume", action="store_true", help="keep the outcomes that the result file has")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing more after so long")
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args(words)
-    chosen = [mutant for mutant in MUTANTS if given.only in f"{mutant.file}: {mutant.name}"]
-    before = killed_before(given.out) if given.resume else {}
-    # What is known first, so that an interrupted run loses nothing; the driver's tests take longest.
-    chosen.sort(key=lambda mutant: (_key(mutant) not in before, not mutant.review, "driver" in mutant.file))
-    result = run(chosen, before, given.out if len(chosen) == len(MUTANTS) else None)
+    chosen = [mutant for mutant in MUTANTS if any(text in f"{mutant.file}: {mutant.name}" for text in given.only)]
+    before = known_before(given.out, MUTANTS) if given.resume else {}
+    # What a review found first, the driver's tests last, which take longest.
+    chosen.sort(key=lambda mutant: ("driver" in mutant.file, not mutant.finding, not mutant.review))
+    result = run(chosen, before, given.out if given.resume or len(chosen) == len(MUTANTS) else None, given.seconds)
     print(json.dumps({name: value for name, value in result.items() if name != "mutants"}, indent=1))
     if not result["all"]["share"] or result["all"]["share"] < AIM:
         sys.exit(1)

@@ -94,7 +94,7 @@ def _places(document: Any) -> Any:
 def strange(value: Any, draw: random.Random) -> Any:
     """Something else in place of a value: near it, or far from anything."""
     kind = draw.randrange(10)
-    if kind < 3 and isinstance(value, int | float) and not isinstance(value, bool):
+    if kind < 3 and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
         near = (value + 1, value - 1, -value, 0 * value, 10 * value, value / 7, value * 1e9, value * 1e-9)
         return draw.choice(near)
     if kind < 5:

@@ -1,10 +1,11 @@
-"""The tables of docs/design.md, fit.md, rank.md and studies.md, from what was measured and results/ keeps."""
+"""The tables of docs (design, fit, latency, rank, shape, studies, sweeps) from what results/ keeps."""
 
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+from benchmarks.mutants import FINDINGS
 from deepwide.quantities import plural, show_count, show_seconds
 from deepwide.studies import (
     StudyResult,
@@ -41,6 +42,43 @@ def calibration_table() -> str:
             )
     assert len(rows) == 2 + 7
     return "\n".join(rows) + "\n"
+
+
+def latency_tables() -> list[str]:
+    """How well a fit to other shapes predicts this machine's times, beside a bare roofline."""
+    rows = ["| phase | error on shapes left out | bare roofline | per layer, µs (95%) |", "|---|---|---|---|"]
+    for phase, row in result("latency/summary.json")["phases"].items():
+        value, low, high = row["per_layer_us"]
+        rows.append(
+            f"| {phase} | {row['left_out']:.1%} | {row['roofline']:.0%} | {value:,.0f} ({low:,.0f} to {high:,.0f}) |"
+        )
+    return ["\n".join(rows) + "\n"]
+
+
+def shape_tables() -> list[str]:
+    """The families, and what becomes of all those that transformers has."""
+    from deepwide.shape import FAMILIES
+    from deepwide.shape.hybrids import HYBRIDS
+    from deepwide.shape.readable import READABLE
+
+    rest = {name: each for name, each in READABLE.items() if name not in HYBRIDS}
+    kinds = {
+        "read and written": FAMILIES,
+        "read": rest,
+        "read: hybrids and state spaces": HYBRIDS,
+    }
+    rows = ["| | families |", "|---|---|"]
+    rows += [
+        f"| {kind} ({len(these)}) | {', '.join(f'`{name}` ({each.about})' for name, each in these.items())} |"
+        for kind, these in kinds.items()
+    ]
+    judged = result("families/summary.json")
+    outcomes = [
+        f"| of {judged['families']} causal families of transformers {judged['transformers']} | number |",
+        "|---|---|",
+    ]
+    outcomes += [f"| {outcome} | {number} |" for outcome, number in judged["outcomes"].items()]
+    return ["\n".join(rows) + "\n", "\n".join(outcomes) + "\n"]
 
 
 def fit_tables() -> list[str]:
@@ -131,23 +169,26 @@ def coverage_table() -> str:
     for name, row in measured.items():
         places = [row[place] for place in ("middle", "largest", "10x", "100x")]
         cells = [
-            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}, {place['high/low if the form is known']:.3g})"
+            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}; {place['high/low if the form is known']:.3g}, "
+            f"{place['high/low if all but the skew is known']:.3g})"
             for place in places
         ]
-        rows.append(f"| {name} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
+        mark = r" \*" if row["chosen on"] else ""
+        rows.append(f"| {name}{mark} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
     return "\n".join(rows) + "\n"
 
 
 def prediction_table() -> str:
     """The largest real runs, predicted from the smaller ones."""
     measured = json.loads((ROOT / "results/fit/prediction.json").read_text(encoding="utf-8"))["tests"]
-    head = "| runs | loss: joint | ridge | size alone | runs inside | depth: joint | ratio | levine | seen |"
-    rows = [head, "|---|---|---|---|---|---|---|---|---|"]
+    head = "| runs | loss: joint | ridge | size alone | own law | runs inside | depth: joint | ratio | levine | seen |"
+    rows = [head, "|---|---|---|---|---|---|---|---|---|---|"]
     for name, row in measured.items():
         if "joint, depth" not in row:
             continue
         value, low, high = row["joint, depth"]
-        losses = [f"{row[f'{by}, loss %']:.2f}%" for by in ("joint", "ridge", "size alone")]
+        errors = [row[f"{by}, loss %"] for by in ("joint", "ridge", "size alone", "own law")]
+        losses = ["–" if error is None else f"{error:.2f}%" for error in errors]
         depths = [f"{value:.3g} ({low:.3g}–{high:.3g})", f"{row['constant ratio, depth']:.3g}"]
         depths += [f"{row['levine, depth']:.3g}", f"{row['best depth seen']:g}"]
         rows.append(f"| {name} | {' | '.join([*losses, row['runs inside'], *depths])} |")
@@ -156,7 +197,8 @@ def prediction_table() -> str:
 
 def rank_tables() -> list[str]:
     """The tables that benchmarks/separation writes, for docs/rank.md."""
-    written = [(ROOT / "results/separation" / name).read_text(encoding="utf-8") for name in ("ranks.md", "bench.md")]
+    names = ("ranks.md", "structured.md", "bench.md", "rivals.md")
+    written = [(ROOT / "results/separation" / name).read_text(encoding="utf-8") for name in names]
     return [table for text in written for table in TABLE.findall(text)]
 
 
@@ -199,6 +241,55 @@ def cost_table() -> str:
             times = [training, show_seconds(cpu.measuring_seconds), seconds["cpu"], seconds["quick"]]
             cells = [trains, *times, cpu.basis]
         rows.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(rows) + "\n"
+
+
+def sweep_tables() -> list[str]:
+    """How sure we are that nothing is lost."""
+    return [reliability_table(), review_table()]
+
+
+def reliability_table() -> str:
+    """What was measured at length."""
+    broken, fuzzed, scale = (
+        result(f"{name}.json") for name in ("reliability/mutations", "reliability/fuzz", "sweep/scale")
+    )
+    noticed, kinds = broken["all"], broken["of the review"]
+    more = f"; {broken['not run']} more were not run" if broken["not run"] else ""
+    most = max(row["peak_bytes"] for row in fuzzed["formats"].values())
+    longest = max(row["longest_cpu_seconds"] for row in fuzzed["formats"].values())
+    plan = scale["cells"]["50000"]["plan"]
+    rows = [
+        "| measured | result | by |",
+        "|---|---|---|",
+        f"| breaks of our own lines that a test notices | {noticed['killed']} of {noticed['mutants']}; of the kinds "
+        f"that a review tried first {kinds['killed']} of {kinds['mutants']}{more} | "
+        "`python -m benchmarks.mutations` |",
+        f"| damaged or hostile inputs, of {len(fuzzed['formats'])} formats | {fuzzed['inputs']:,}: "
+        f"{fuzzed['uncaught']} uncaught exceptions, {fuzzed['longer_than_10_s']} above 10 CPU seconds "
+        f"(longest {longest:.1f}), {fuzzed['formats_above_1_GB']} above 1 GB (most {most / 1e9:.2f} GB) | "
+        "`python -m benchmarks.fuzz` |",
+        f"| `sweep plan` of 50,000 cells | {plan['cpu_seconds']:.1f} CPU seconds, {plan['megabytes']:.0f} MB; nothing "
+        f"costs more than {max(scale['ratio'].values()):.2f} times what a straight line from 5,000 cells says | "
+        "`python -m benchmarks.sweep_scale` |",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def review_table() -> str:
+    """What a review found, what holds now, and which tests fail when a line that holds it is broken."""
+    rows = ["| found by a review | now | tests that failed when we broke that line |", "|---|---|---|"]
+    broken = result("reliability/mutations.json")["mutants"]
+    for name, (was, now) in FINDINGS.items():
+        of_it = [mutant for mutant in broken if mutant["finding"] == name]
+        tests = dict.fromkeys(mutant["by"].partition("[")[0] for mutant in of_it if mutant["outcome"] == "killed")
+        files: dict[str, list[str]] = {}
+        for test in tests:
+            path, _, function = test.partition("::")
+            files.setdefault(path.removeprefix("tests/"), []).append(f"`{function}`" if function else "")
+        named = "; ".join(f"{path}: {', '.join(functions)}" for path, functions in files.items())
+        missed = sum(mutant["outcome"] != "killed" for mutant in of_it)
+        rows.append(f"| {name} {was} | {now} | {named}{f'; {missed} not noticed' if missed else ''} |")
     return "\n".join(rows) + "\n"
 
 

@@ -9,6 +9,7 @@ In a page, a fence that says
   text      is anything else
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -22,9 +23,12 @@ from benchmarks.page_tables import (
     ROOT,
     design_tables,
     fit_tables,
+    latency_tables,
     published_studies,
     rank_tables,
+    shape_tables,
     study_tables,
+    sweep_tables,
     with_tables,
 )
 
@@ -35,7 +39,10 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "design.md": design_tables,
     "rank.md": rank_tables,
     "fit.md": fit_tables,
+    "latency.md": latency_tables,
+    "shape.md": shape_tables,
     "studies.md": study_tables,
+    "sweeps.md": sweep_tables,
 }
 
 
@@ -93,13 +100,18 @@ def _refreshed(match: re.Match[str]) -> str:
 
 
 def redraw() -> None:
-    """Draw the pictures of the published studies again, from what they measured: the style may have changed."""
+    """Draw the pictures of the published studies again, from what they measured, and write their pages: the style may
+    have changed."""
     from deepwide.figures import save_chart
+    from deepwide.report import write_report
     from deepwide.studies import find_study
 
     for folder, result in published_studies().items():
+        home = ROOT / "results" / "studies" / folder
         for name, chart in find_study(result.study).figures(result.measured).items():
-            save_chart(chart, ROOT / "results" / "studies" / folder / f"{name}.svg")
+            save_chart(chart, home / f"{name}.svg")
+        with contextlib.chdir(ROOT):  # its last line names the folder
+            write_report(home.relative_to(ROOT), home / "page.md")
 
 
 def main() -> None:

@@ -1,19 +1,24 @@
 """Fit small, predict large, on real runs: loss and best depth of the largest sizes, beside simpler rules.
 
 `python -m benchmarks.prediction --data ../shared/data --out results/fit/prediction.json`
+
+The losses of Gemstones on two other validation sets are in benchmarks/ of github.com/mcleish7/gemstone-scaling-laws
+(fineweb_dclm_losses_combined.jsonl and fineweb_edu_losses_combined.jsonl, MIT, read at 5f42047): put both into a folder
+and add `--validation FOLDER`; without it these two tests stay as they were measured.
 """
 
 import argparse
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Runs, fit_joint, fit_ridge, read_runs
+from deepwide.fitting import Runs, fit_joint, fit_ridge, fit_surface, read_runs
 from deepwide.laws import transition_law
 from deepwide.quantities import Floats
 
@@ -22,20 +27,39 @@ OURS = Path("results/fit")
 CLASS = 1.6  # sizes within this factor of the largest are its class
 
 
-def gemstones(data: Path, name: str, tokens: float) -> Runs:
-    """Every shape at one length; embeddings are two matrices of 50,304 rows."""
-    path = data / f"gemstones/wandb_dfs/wandb_df_for_fitting_{name}.jsonl"
+VALIDATION = {"DCLM": "fineweb_dclm_losses_combined.jsonl", "FineWeb-Edu": "fineweb_edu_losses_combined.jsonl"}
+FILES = {
+    "Gemstones, 100B tokens": "hot",
+    "Gemstones, 350B tokens": "hot_100b+_477",
+    "Gemstones, cooled down": "cool_end",
+    "Gemstones, lower rates": "lr_ablation_hot_477",
+}
+
+
+def gemstones(path: Path, tokens: float | None) -> Runs:
+    """Every shape, at one length or at all; embeddings are two matrices of 50,304 rows."""
     columns = {"total_params": "params_active_precise"}
-    return read_runs(path, columns, where={"tokens": tokens}, embedding_rows=2 * 50304)
+    return read_runs(path, columns, where={"tokens": tokens} if tokens else None, embedding_rows=2 * 50304)
 
 
-def tests(data: Path) -> dict[str, tuple[Runs, float]]:
+def _gemstones_test(path: Path, tokens: float) -> tuple[Runs, float]:
+    return gemstones(path, tokens), 6e8
+
+
+def gemstones_file(data: Path, name: str) -> Path:
+    return data / f"gemstones/wandb_dfs/wandb_df_for_fitting_{FILES[name]}.jsonl"
+
+
+def held_out(data: Path, validation: Path | None = None) -> dict[str, tuple[Runs, float]]:
     """Runs, and the block parameters up to which they are fitted."""
+    lengths = dict(zip(FILES, (1e11, 3.5e11, 1.1e11, 1e11), strict=True))
     chosen: dict[str, Callable[[], tuple[Runs, float]]] = {
-        "Gemstones, 100B tokens": lambda: (gemstones(data, "hot", 1e11), 6e8),
-        "Gemstones, 350B tokens": lambda: (gemstones(data, "hot_100b+_477", 3.5e11), 6e8),
-        "Gemstones, cooled down": lambda: (gemstones(data, "cool_end", 1.1e11), 6e8),
-        "Gemstones, lower rates": lambda: (gemstones(data, "lr_ablation_hot_477", 1e11), 6e8),
+        **{name: partial(_gemstones_test, gemstones_file(data, name), lengths[name]) for name in FILES},
+        **{
+            f"Gemstones, 350B tokens, loss on {name}": partial(_gemstones_test, validation / file, 3.5e11)
+            for name, file in VALIDATION.items()
+            if validation
+        },
         "Morph": lambda: (read_runs(data / "morph/morph.csv"), 2e8),
         "ours, 8M tokens": lambda: (read_runs(OURS / "depth-width-long.csv"), 2e5),
         "ours, 2M tokens": lambda: (
@@ -82,11 +106,48 @@ def size_alone(small: Runs, large: Runs) -> Floats:
     return curve(solution.x, *columns(large))
 
 
+def own_law(name: str, data: Path, validation: Path | None, small: Runs, large: Runs, until: float) -> Floats | None:
+    """ln loss by the form that the runs' own publication fits, fitted to the small runs; None where there is none.
+
+    Gemstones' surface in width, depth, parameters and tokens needs several lengths: it gets all of the small shapes'.
+    """
+    if name.startswith("Gemstones"):
+        other = [file for key, file in VALIDATION.items() if key in name]
+        path = validation / other[0] if other and validation else gemstones_file(data, name)
+        runs = gemstones(path, None)
+        runs = runs.select((runs.block_params <= until) & ~runs.diverged)
+        surface = fit_surface(runs, terms="shape", delta=1e-4, bootstrap=0)
+        guess = surface.predict(params=large.total_params, tokens=large.tokens, width=large.width, depth=large.depth)
+        return np.log(guess)
+    return morph_law(small, large) if name == "Morph" else None
+
+
+def morph_law(small: Runs, large: Runs) -> Floats:
+    """ln[(E + A/N^α + B/D^β)(1 + ε·R^γ)], R = width/depth (Bian et al. 2025), by least squares on ln loss."""
+    from scipy.optimize import least_squares
+
+    def columns(runs: Runs) -> tuple[Floats, Floats, Floats]:
+        return np.log(runs.total_params / 1e8), np.log(runs.tokens / 1e9), np.log(runs.width / runs.depth)
+
+    def curve(p: Floats, n: Floats, d: Floats, ratio: Floats) -> Floats:
+        parts = np.exp(p[0]) + np.exp(p[1] - p[2] * n) + np.exp(p[3] - p[4] * d)
+        return np.asarray(np.log(parts) + np.log1p(np.exp(p[5] + p[6] * ratio)))
+
+    here, y = columns(small), np.log(small.loss)
+    start = np.array([0.5, 0.0, 0.3, 0.0, 0.3, -5.0, 0.5])
+
+    def misfit(p: Floats) -> Floats:
+        return curve(p, *here) - y
+
+    solution = least_squares(misfit, start)
+    return curve(solution.x, *columns(large))
+
+
 def percent(errors: Floats) -> float:
     return 100 * float(np.sqrt(np.mean(errors**2)))
 
 
-def measure(runs: Runs, until: float) -> dict[str, Any]:
+def measure(name: str, runs: Runs, until: float, data: Path, validation: Path | None) -> dict[str, Any]:
     """Errors of ln loss and of ln depth beyond `until`."""
     runs = runs.select(~runs.diverged)
     small, large = (runs.select(rows) for rows in (runs.block_params <= until, runs.block_params > until))
@@ -98,6 +159,8 @@ def measure(runs: Runs, until: float) -> dict[str, Any]:
     y = np.log(large.loss)
     alone = size_alone(small, large)
     result["size alone, loss %"] = percent(alone - y)
+    own = own_law(name, data, validation, small, large, until)
+    result["own law, loss %"] = None if own is None else percent(own - y)
     total = None if joint.embeddings_mean is None else large.total_params
     tokens = None if joint.centre_tokens is None else large.tokens
     embeddings = joint.embeddings_mean is not None
@@ -138,11 +201,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--validation", type=Path, help="has Gemstones' losses on other validation sets (see above)")
     args = parser.parse_args(arguments)
     result: dict[str, Any] = {"command": COMMAND, "tests": {}}
-    for name, (runs, until) in tests(args.data).items():
+    if args.out.exists() and not args.validation:
+        before = json.loads(args.out.read_text())["tests"]
+        result["tests"] = {name: test for name, test in before.items() if "loss on" in name}
+    for name, (runs, until) in held_out(args.data, args.validation).items():
         try:
-            result["tests"][name] = measure(runs, until)
+            result["tests"][name] = measure(name, runs, until, args.data, args.validation)
         except DeepwideError as error:
             result["tests"][name] = {"refused": str(error)}
         print(name, json.dumps(result["tests"][name], ensure_ascii=False), flush=True)

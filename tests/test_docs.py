@@ -22,6 +22,7 @@ from benchmarks.page_tables import (
     rank_tables,
     result,
     study_tables,
+    sweep_tables,
 )
 from benchmarks.pages import FENCE, PAGES, Command, blocks, commands, run
 
@@ -241,6 +242,12 @@ def test_the_page_on_designs_shows_what_was_measured() -> None:
         assert table in page, "docs/design.md is out of date: run `make docs`"
 
 
+def test_the_page_on_sweeps_shows_what_was_measured() -> None:
+    page = (ROOT / "docs/sweeps.md").read_text(encoding="utf-8")
+    for table in sweep_tables():
+        assert table in page, "docs/sweeps.md is out of date: run `make docs`"
+
+
 def quoted_of_the_calibration() -> Iterator[tuple[str, ...]]:
     calibration = result("fit/calibration.json")
     one, own = (
@@ -280,7 +287,7 @@ def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
 def test_the_page_on_ranks_shows_the_tables_that_were_measured() -> None:
     page = (ROOT / "docs/rank.md").read_text(encoding="utf-8")
     tables = rank_tables()
-    assert len(tables) == 4
+    assert len(tables) == 6
     assert all(table in page for table in tables), "docs/rank.md is out of date: run `make docs`"
 
 

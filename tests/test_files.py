@@ -1,6 +1,7 @@
 """A reader finds the old file or the new one, never half of either, whatever happens to the writer."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from deepwide.files import NotRegularError, open_regular, write_bytes, write_text
+from deepwide.errors import DeepwideError
+from deepwide.files import (
+    NotRegularError,
+    is_temporary,
+    open_regular,
+    read_json,
+    remove_folder,
+    write_bytes,
+    write_text,
+)
 
 KILLED_BETWEEN_WRITE_AND_RENAME = """
 import os, signal, sys
@@ -118,3 +128,36 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -
         os.mkfifo(path)
     with pytest.raises(NotRegularError, match="not a regular file"):
         open_regular(path)
+
+
+def test_a_folder_that_is_removed_loses_its_name_before_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "4"
+    folder.mkdir()
+    (folder / "manifest.json").write_text("{}")
+    seen: list[bool] = []
+    remove = shutil.rmtree
+
+    def watched(path: Path, **more: Any) -> None:
+        seen.append(folder.exists())
+        assert is_temporary(path), "a crash from here on leaves what no reader looks at"
+        remove(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    remove_folder(folder)
+    assert seen == [False]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_deep_json_and_half_a_character_get_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(DeepwideError, match="is not a plan: it is nested too deep"):
+        read_json(path, "a plan")
+    for text in ('["\\ud800"]', '{"\\uDFFF": 1}'):
+        path.write_text(text)
+        with pytest.raises(DeepwideError, match=r"is not a plan: it is not JSON .*surrogates not allowed"):
+            read_json(path, "a plan")
+    path.write_text('["\\ud83d\\ude42"]')
+    assert read_json(path, "a plan") == ["\N{SLIGHTLY SMILING FACE}"]

@@ -135,6 +135,17 @@ def test_light_verbs_load_nothing_heavy(words: str) -> None:
     assert run(command(words)) == []
 
 
+@pytest.mark.parametrize(("words", "most"), [("plan 1.3B", 30), ("rank --depth 2 --width 2", 18)])
+def test_a_command_passes_through_few_modules(words: str, most: int) -> None:
+    """What a stranger reads to follow it: fewer than before every verb was an answer (31 and 19)."""
+    tail = "\nprint(sorted(name for name in sys.modules if name.split('.')[0] == 'deepwide'))"
+    done = subprocess.run(
+        [sys.executable, "-c", command(words) + tail], capture_output=True, text=True, check=True, timeout=120
+    )
+    modules = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert len(modules) <= most, modules
+
+
 def test_bounds_need_flint_and_no_scipy() -> None:
     assert set(run(command("bounds --depth 6 --width 1000"))) <= {"flint"}
 

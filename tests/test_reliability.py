@@ -1,10 +1,13 @@
 """Hostile inputs and breaks of our own code, in small: at length by benchmarks/fuzz.py and benchmarks/mutations.py."""
 
+import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import __main__ as bench
 from benchmarks import fuzz, mutations
 from benchmarks.mutants import MUTANTS
 
@@ -92,3 +95,34 @@ def test_what_is_committed_met_its_aims(name: str) -> None:
         pytest.skip(f"{result['not run']} of {len(MUTANTS)} mutants were not run: run python -m benchmarks.mutations")
     assert result["of the review"]["share"] >= mutations.AIM
     assert result["all"]["share"] >= mutations.AIM
+
+
+def test_make_bench_measures_whatever_is_committed() -> None:
+    """Every command that a committed result names is a step of `make bench`, or says why it is none."""
+    beside_others = ("studies.", "separation.block", "separation.rivals")  # other people's code, or one block alone
+    steps = {step.module for step in bench.STEPS}
+    named = set()
+    for path in (ROOT / "results").rglob("*.json"):
+        named |= set(re.findall(r'"python -m benchmarks\.([a-z_.]+)', path.read_text(encoding="utf-8")))
+    assert len(named) > 12
+    assert sorted(name for name in named - steps if not name.startswith(beside_others)) == []
+    assert all(importlib.util.find_spec(f"benchmarks.{module}") for module in steps)
+    assert {"fuzz", "mutations", "latency", "evidence", "sweep_scale", "web.load"} <= steps
+
+
+def test_a_benchmark_that_fails_does_not_stop_the_others(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = [bench.Step("none"), bench.Step("journeys", "--no-such-option"), bench.Step("journeys", "--help")]
+    assert bench.run(steps) == ["none", "journeys"]
+    said = capfd.readouterr().err
+    assert "journeys: ended with 0" in said
+    with pytest.raises(SystemExit):
+        bench.main(["--skip", "nonsense"])
+    assert "there is no benchmark 'nonsense'" in capfd.readouterr().err
+
+
+def test_what_this_machine_lacks_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "DATA", tmp_path / "none")
+    assert bench.run([bench.Step("evidence", "--data DATA", "data")]) == []
+    assert "evidence: skipped, no development data" in capfd.readouterr().err

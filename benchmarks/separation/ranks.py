@@ -1,8 +1,8 @@
-"""`python -m benchmarks.separation.ranks`: the certificates of results/separation/ranks as one table."""
+"""`python -m benchmarks.separation.ranks`: the certificates of results/separation/{ranks,structured} as tables."""
 
 from pathlib import Path
 
-from deepwide.separation import Store
+from deepwide.separation import Store, read_structured
 
 RESULTS = Path(__file__).parents[2] / "results" / "separation"
 
@@ -29,6 +29,26 @@ def table(folder: Path) -> str:
     return head + "\n".join(row[-1] for row in sorted(rows)) + "\n"
 
 
+def structured_table(folder: Path) -> str:
+    """One line for each certificate of structured weights: what was ranked, and what follows for generic weights."""
+    rows = []
+    for file in folder.glob("*.json"):
+        c = read_structured(file)
+        blocks = ", ".join(f"{block.block}: {block.rank} of {block.bound}" for block in c.blocks)
+        largest = max((block.largest for block in c.blocks), key=min)
+        primes = str(c.prime) + (f", {c.second.prime} ({c.second.algorithm})" if c.second else "")
+        seconds = c.seconds + (c.second.seconds if c.second else 0.0)
+        rank = f"**{c.lower}**" if c.reached else f"{c.lower} to {c.upper}"
+        line = f"{c.depth} | {c.width} | {c.weights} | {rank} | {blocks} | {largest[0]} × {largest[1]} | {primes}"
+        rows.append((c.depth, c.width, c.weights, f"| {line} | {seconds:.0f} |"))
+    head = "| L | d | weights | rank of generic weights | blocks | largest class | modulo | seconds |\n"
+    return head + "|---" * 8 + "|\n" + "\n".join(row[-1] for row in sorted(rows)) + "\n"
+
+
 if __name__ == "__main__":
-    (RESULTS / "ranks.md").write_text(table(RESULTS / "ranks"))
-    print((RESULTS / "ranks.md").read_text())
+    for name, written in (
+        ("ranks.md", table(RESULTS / "ranks")),
+        ("structured.md", structured_table(RESULTS / "structured")),
+    ):
+        (RESULTS / name).write_text(written)
+        print(written)

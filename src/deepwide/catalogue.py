@@ -126,8 +126,11 @@ def search_models(text: str = "") -> list[Model]:
 
 
 def nearest_models(shape: Shape, count: int = 3) -> list[Model]:
-    """The public models nearest in block parameters, then in depth (dense ones only, sizes within a factor 3)."""
-    size = shape.block_params
+    """The public models nearest in active block parameters, then in depth, sizes within a factor 3.
+
+    Beside a dense shape stand dense models, beside one with experts those with experts.
+    """
+    size = shape.params.active_block
 
     def distance(entry: tuple[Model, int]) -> float:
         model, params = entry
@@ -135,8 +138,8 @@ def nearest_models(shape: Shape, count: int = 3) -> list[Model]:
 
     # A plan should not read a hundred configs for three: blocks are a part of the published total.
     models = [_model(i) for i, entry in enumerate(_entries()) if entry.get("total", math.inf) > size / 3]
-    dense = [(m, m.shape.block_params) for m in models if m.shape.experts is None]
-    near = [(model, params) for model, params in dense if 1 / 3 < params / size < 3]
+    alike = [(m, m.params.active_block) for m in models if (m.shape.experts is None) == (shape.experts is None)]
+    near = [(model, params) for model, params in alike if 1 / 3 < params / size < 3]
     return [model for model, _ in sorted(near, key=distance)[:count]]
 
 

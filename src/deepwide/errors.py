@@ -80,9 +80,10 @@ def quoted(value: object, most: int = 40) -> str:
 # As in pyproject.toml, by the name under which a library is imported.
 EXTRAS = {
     "plot": ("altair", "vl_convert"),
-    "rank": ("flint", "scipy"),
+    "rank": ("flint", "scipy", "threadpoolctl"),
     "fit": ("scipy", "polars"),
     "train": ("torch", "safetensors", "tokenizers", "pooch", "polars"),
+    "translate": ("sacrebleu",),
     "ray": ("ray",),
     "tracking": ("tensorboard", "wandb", "mlflow"),
     "hub": ("datasets",),

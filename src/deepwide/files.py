@@ -90,7 +90,11 @@ def read_json(path: Path, what: str, *, most: int = LARGEST_JSON, unique_keys: b
     if path.stat().st_size > most:
         raise DeepwideError(f"{path} is not {what}: it is larger than {most >> 20} MiB.")
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=_unique if unique_keys else None)
+        content = path.read_bytes()
+        document = json.loads(content, object_pairs_hook=_unique if unique_keys else None)
+        if b"\\ud" in content.lower():  # half a character can be written in JSON, and in no file that we would write
+            json.dumps(document, ensure_ascii=False).encode()
+        return document
     except RecursionError:
         raise DeepwideError(f"{path} is not {what}: it is nested too deep.") from None
     except ValueError as error:

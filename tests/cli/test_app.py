@@ -12,7 +12,7 @@ import pytest
 import typer.main
 
 from cli.calling import call
-from deepwide.cli.app import HOME, app, load, visible
+from deepwide.cli.app import HOME, app, console, load, visible
 
 
 def test_every_verb_has_its_home() -> None:
@@ -146,6 +146,11 @@ def test_a_law_s_name_neither_steers_the_terminal_nor_breaks_the_markup(tmp_path
     done = deepwide("plan", "1.3B", "--law", str(path))
     assert b"Traceback" not in done.stderr
     assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_markup_of_others_that_somebody_forgot_to_escape_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("a [/b] c\x1b[31m")
+    assert capsys.readouterr().out == "a [/b] c\ufffd[31m\n"
 
 
 @pytest.mark.parametrize("columns", ["", "abc", "-5", "0"])

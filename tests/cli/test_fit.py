@@ -106,7 +106,7 @@ def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:
     assert 0.331 < values["beta"] < 0.415
 
 
-@pytest.mark.parametrize("picture", ["curves", "map", "residuals", "resamples"])
+@pytest.mark.parametrize("picture", ["curves", "growth", "map", "residuals", "resamples"])
 def test_every_picture_is_drawn(table: str, tmp_path: Path, picture: str) -> None:
     out = tmp_path / f"{picture}.svg"
     made = call("fit", table, "--bootstrap", "50", "--picture", picture, "--plot", str(out))
@@ -125,6 +125,9 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
     [
         (["--kind", "trnsition"], "not one of 'joint', 'transition', 'ridge', 'surface'"),
         (["--column", "loss"], "not name=value"),
+        (["--column", "loss="], "map one of them to loss"),
+        (["--profile", "many"], "not a size"),
+        (["--kind", "ridge", "--profile", "1M"], "--profile belongs to a joint fit"),
         (["--column", "los=val_loss"], "did you mean 'loss'"),
         (["--column", "loss=vall_loss"], "did you mean 'val_loss'"),
         (["--where", "tokens=1B"], "no run has tokens within 1%"),
@@ -220,3 +223,15 @@ def test_a_ridge_is_drawn_as_a_map_by_default(table: str, tmp_path: Path) -> Non
     made = call("fit", table, "--kind", "ridge", "--base", "power", "--bootstrap", "0", "--plot", str(out))
     assert made.returncode == 0, made.stderr
     assert "The fitted law on the map" in out.read_text()
+
+
+def test_a_profile_and_a_column_that_is_not_read(table: str) -> None:
+    shown = call("fit", table, "--profile", "1M", "--column", "seed=")
+    assert shown.returncode == 0, shown.stderr
+    assert "At 1M: the probability that the best depth is shallower" in shown.stdout
+    assert "the column for seed is not read, as asked" in shown.stdout
+    made = json.loads(call("fit", table, "--profile", "1M", "--json").stdout)
+    assert made["profile"]["params"] == 1e6
+    assert [row["below"] for row in made["profile"]["depths"]] == sorted(
+        row["below"] for row in made["profile"]["depths"]
+    )

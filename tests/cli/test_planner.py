@@ -12,6 +12,7 @@ import pytest
 
 import deepwide
 from cli.calling import ask, call
+from deepwide.errors import is_installed
 
 Run = subprocess.CompletedProcess[str]
 
@@ -249,15 +250,15 @@ def test_a_config_is_saved_in_a_folder_under_its_usual_name(tmp_path: Path) -> N
 def test_one_config_that_cannot_be_read_is_one_row(tmp_path: Path) -> None:
     """Newcomer's review, S6: it ended the whole table."""
     bad = tmp_path / "config.json"
-    bad.write_text(json.dumps({"model_type": "glm4_moe", "n_routed_experts": 128}))
+    bad.write_text(json.dumps({"model_type": "some_ssm", "state_size": 16}))
     done = call("audit", "gpt2", str(bad), "llama-3-8b")
     assert done.returncode == 2
     assert "llama-3-8b" in done.stdout
-    assert "has experts (n_routed_experts)" in done.stdout.replace("\n", " ")
+    assert "has state-space layers (state_size)" in done.stdout.replace("\n", " ")
     assert done.stderr == "deepwide: 1 of 3 models could not be read.\n"
     as_json = call("audit", "gpt2", str(bad), "--json")
     documents = json.loads(as_json.stdout)
-    assert (documents[0]["name"], "n_routed_experts" in documents[1]["error"]) == ("gpt2", True)
+    assert (documents[0]["name"], "state_size" in documents[1]["error"]) == ("gpt2", True)
 
 
 def test_units_are_read_as_people_write_them() -> None:
@@ -331,3 +332,53 @@ def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     assert "in money" in call("audit", "llama-3-8b", "--price", "2").stdout
     assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
     assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2
+
+
+def test_a_plan_with_experts_warns_saves_and_is_built_to_its_count(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    words = ("plan", "300M", "--experts", "16", "--active", "2", "--shared", "1", "--kv-heads", "2")
+    done = call(*words, "--save", str(path))
+    text = " ".join(done.stdout.split())
+    assert "Warning: no public runs vary depth and width with experts" in text
+    assert "16 + 1 shared gated experts of" in text
+    assert "active blocks" in text
+    answer = ask(*words)
+    assert answer["mixture"]["total_params"] == answer["params"]["total"]
+    assert f"{answer['mixture']['routed_params']:,} routed" in text
+    assert ask("count", str(path))["params"] == answer["params"]
+    if is_installed("transformers"):
+        built = ask("count", str(path), "--build")
+        assert (built["total"], built["experts"]) == (answer["params"]["total"], answer["mixture"]["routed_params"])
+        assert "built on the meta device" in call("count", str(path), "--build").stdout.replace("\n", " ")
+    split = call("count", str(path), "--data-parallel", "4", "--expert-parallel", "4", "--zero", "1").stdout
+    assert "experts over 4" in split
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("plan", "1B", "--experts", "8"), "how many are active per token"),
+        (("plan", "1B", "--active", "8"), "active is for mixtures of experts"),
+        (("plan", "1B", "--experts", "8", "--active", "2", "--family", "llama"), "llama has no experts"),
+        (("plan", "1B", "--family", "jamba"), "the family jamba is read and counted, but not written or planned"),
+        (("plan", "1B", "--picture", "frontier"), "give --plot FILE too"),
+        (("plan", "1B", "--picture", "frontier", "--plot", "x.svg"), "a frontier needs a machine or a limit on time"),
+        (("count", "--build"), "--build counts a config.json as it is"),
+        (("count", "no.json", "--build", "--depth", "3"), "--build counts a config.json as it is"),
+        (("count", "gpt2", "--expert-parallel", "2"), "expert_parallel is for models with experts"),
+    ],
+)
+def test_what_experts_and_pictures_need_is_said(words: tuple[str, ...], sentence: str) -> None:
+    done = call(*words)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert not done.stdout
+
+
+def test_a_plan_within_a_time_draws_the_frontier(tmp_path: Path) -> None:
+    spec, other = tmp_path / "frontier.json", tmp_path / "map.json"
+    words = ("plan", "1.3B", "--machine", "eager", "--latency", "8ms", "--brief")
+    assert "7.95 ms per token on eager" in call(*words, "--plot", str(spec)).stdout
+    assert "time per decoded token (ms)" in spec.read_text()
+    call(*words, "--plot", str(other), "--picture", "map")
+    assert "time per decoded token" not in other.read_text()

@@ -56,7 +56,7 @@ def test_a_run_ends_in_verdicts_and_a_folder(tmp_path: Path) -> None:
     assert "toys (quick). Training took" in done.stdout
     assert "toys: 1 of 1 run finished" in done.stderr
     page = (tmp_path / "studies" / "toys-quick" / "page.md").read_text()
-    assert page.endswith("\n    deepwide study run toys --preset quick --set 'depths=[1]' --set steps=5\n")
+    assert "\n    deepwide study run toys --preset quick --set 'depths=[1]' --set steps=5\n" in page
     again = ask(*QUICK, "--out", "studies/toys-quick")
     assert again["verdicts"][0]["outcome"] == "reproduced"
     assert again["settings"] == {"depths": [1], "steps": 5}

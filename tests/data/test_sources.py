@@ -193,6 +193,19 @@ def test_a_parquet_column_without_text_gets_a_sentence_and_an_empty_cell_is_no_d
         list(documents(DataConfig(source=str(path), column="txt")))
 
 
+def test_parquet_on_which_its_library_panics_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A panic of Rust is no Exception."""
+    polars = pytest.importorskip("polars")
+
+    def panic(*_: object, **__: object) -> None:
+        raise polars.exceptions.PanicException("assertion failed: offset + length <= self.length")
+
+    monkeypatch.setattr(polars, "read_parquet_schema", panic)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DeepwideError, match="cannot be read as Parquet: assertion failed"):
+        list(documents(DataConfig(source=str(tmp_path / "t.parquet"))))
+
+
 def test_parquet_is_read_without_pyarrow(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     polars.DataFrame({"text": ["one"]}).write_parquet(path)

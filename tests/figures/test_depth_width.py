@@ -13,6 +13,7 @@ from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError
 from deepwide.figures import save_chart
 from deepwide.figures.depth_width import Point, audit_map, depth_width_map, plan_map
+from deepwide.figures.style import HEIGHT, WIDTH, share
 from deepwide.laws import Bowl, TransitionLaw, measured_optimum, transition_law
 from deepwide.planning import audit, plan
 from deepwide.shape import Shape
@@ -150,3 +151,22 @@ def test_an_audit_s_map_has_the_shape_of_the_same_size_at_the_law_s_depth() -> N
     assert (instead["depth"], instead["blocks"]) == (result.instead.depth, "6.96B")
     several = rows(audit_map([result, audit("gpt2")]))
     assert sorted(row["name"] for row in several if "kind" in row) == ["gpt2", "llama-3-8b"]
+
+
+@pytest.mark.parametrize("names", [("gpt3-175b",), ("gpt2", "gpt2-xl", "llama-3-8b", "gpt3-175b")])
+def test_no_law_runs_through_the_label_of_a_size(names: tuple[str, ...]) -> None:
+    spec = json.loads(audit_map([audit(name) for name in names]).to_json())
+    texts = [layer for layer in spec["layer"] if layer["encoding"].get("text", {}).get("field") == "size"]
+    curves = next(layer for layer in spec["layer"] if layer["encoding"].get("color", {}).get("field") == "law")
+    labels, lines = (spec["datasets"][layer["data"]["name"]] for layer in (texts[0], curves))
+    assert labels
+    x = texts[0]["encoding"]["x"]["scale"]["domain"]
+    y = texts[0]["encoding"]["y"]["scale"]["domain"]
+
+    def place(row: dict[str, float]) -> tuple[float, float]:
+        return WIDTH * share(row["width"], *x), HEIGHT * (1 - row["depth"] / y[1])
+
+    for label in labels:
+        left, base = place(label)
+        inside = [row for row in map(place, lines) if left + 5 < row[0] < left + 30 and base - 11 < row[1] < base - 2]
+        assert inside == [], label["size"]

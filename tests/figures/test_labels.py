@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepwide.figures.labels import ABOVE, BELOW, CORNERS, LETTER, Spot, corners
+from deepwide.figures.labels import ABOVE, BELOW, CORNERS, LETTER, Spot, corners, label_layers
 
 PLACES = st.builds(Spot, st.floats(0, 640), st.floats(0, 420), st.sampled_from(["", "gpt2", "qwen3-30b-a3b"]))
 
@@ -29,3 +29,19 @@ def test_a_label_at_the_edge_turns_inwards() -> None:
 
 def test_the_second_of_two_at_one_place_goes_elsewhere_and_the_fifth_is_left_out() -> None:
     assert corners([Spot(300, 200, "gpt2")] * 5, 640, 420) == [0, 1, 2, 3, None]
+
+
+def test_of_two_good_corners_it_takes_the_one_that_no_line_runs_through() -> None:
+    label, line = Spot(300, 200, "gpt2"), [Spot(300 + 5 * i, 192) for i in range(-20, 20)]
+    assert corners([label], 640, 420) == [0]
+    assert corners([label], 640, 420, line) == [1]
+    both = [label, Spot(330, 190), Spot(310, 212), Spot(290, 212)]
+    assert corners(both, 640, 420, line)[0] == 2, "a point counts more than a line"
+
+
+def test_a_label_stands_on_its_baseline_over_its_outline() -> None:
+    import altair as alt
+
+    layers = [layer.to_dict()["mark"] for layer in label_layers(alt.Chart(alt.Data(values=[])), "name")]
+    assert {mark["baseline"] for mark in layers} == {"alphabetic"}
+    assert ["stroke" in mark for mark in layers] == [True] * len(CORNERS) + [False] * len(CORNERS)

@@ -16,7 +16,7 @@ def test_a_ridge_is_resampled_as_its_best_depth_and_its_cost() -> None:
     fit = fit_ridge(runs(), base="power", bootstrap=50)
     assert fit.minimum is not None
     shown = {layer["encoding"][axis]["title"] for layer in layers(spec(resample_plot(fit))) for axis in "xy"}
-    words = ("best depth (layers)", "cost of a factor 2 in depth (% of loss)", "growth of the best depth")
+    words = ("best depth (layers)", "cost of factor 2 in depth (% of loss)", "growth of best depth")
     assert {next(word for word in words if name.startswith(word)) for name in shown} == set(words)
     rows = [rows for rows in spec(resample_plot(fit))["datasets"].values() if len(rows) == 1]
     found = {value for (row,) in rows for value in row.values()}

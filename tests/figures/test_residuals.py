@@ -7,15 +7,28 @@ import pytest
 
 from deepwide.figures import residual_plot, save_chart
 from deepwide.fitting import Fit
-from figures.fits import large, layers, spec, transition
+from figures.fits import data, large, layers, spec, transition
 
 
 def test_every_leverage_is_inside_the_frame() -> None:
     above = [r._replace(leverage=1.04) for r in transition().residuals]
     for rows, most in ((transition().residuals, 1.02), (tuple(above), 1.04 * 1.02)):
         made = layers(spec(residual_plot(transition().model_copy(update={"residuals": rows}))))
-        (scale,) = [e["x"]["scale"] for each in made if (e := each["encoding"]).get("x", {}).get("field") == "leverage"]
-        assert scale["domain"] == [0, pytest.approx(most)]
+        places = [each["encoding"]["x"] for each in made if "x" in each["encoding"]]
+        scales = [x["scale"] for x in places if x.get("field") == "leverage"]
+        assert len(scales) == 2
+        assert all(scale["domain"] == [0, pytest.approx(most)] for scale in scales)
+
+
+def test_influence_and_tails_are_shown() -> None:
+    fit = transition()
+    points = data(residual_plot(fit), "quantile")
+    runs = sorted((row for row in points if "loss" in row), key=lambda row: row["residual"])
+    assert len(runs) == len(fit.residuals)
+    assert [row["quantile"] for row in runs] == sorted(row["quantile"] for row in runs)
+    curve = [row for row in data(residual_plot(fit), "line") if row["line"] == 1]
+    k, h, e = len(fit.names), curve[0]["leverage"], curve[0]["residual"] / 100
+    assert e**2 * h / (k * fit.noise**2 * (1 - h) ** 2) == pytest.approx(0.5)  # Cook's distance
 
 
 def test_a_fit_without_leverage_has_one_panel() -> None:

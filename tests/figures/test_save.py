@@ -13,6 +13,7 @@ import pytest
 import deepwide.figures
 from deepwide.errors import DeepwideError
 from deepwide.figures import check_suffix, clean, save_chart
+from deepwide.figures.save import chart_spec
 from deepwide.figures.style import inline
 
 
@@ -76,6 +77,13 @@ def test_a_name_that_would_steer_a_terminal_does_not_end_the_process(tmp_path: P
     evil = chart("a\x1b[0m\u202eb\x07")
     assert save_chart(evil, tmp_path / f"chart{suffix}").stat().st_size > 0
     assert clean("a\x1b") == "a\ufffd"
+
+
+def test_no_text_of_a_chart_steers_the_library_that_draws_it() -> None:
+    text = json.dumps(chart_spec(chart("a\x1b[0m\u202eb")), ensure_ascii=False)
+    assert "a\N{REPLACEMENT CHARACTER}[0m\N{REPLACEMENT CHARACTER}b" in text
+    assert "\\u001b" not in text
+    assert "\u202e" not in text
 
 
 def test_where_addresses_are_limited_a_sentence_says_that_a_picture_cannot_be_drawn(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_the_best_of_any_column_counts() -> None:
 def test_rows_are_chosen_by_any_column_and_by_text() -> None:
     assert read_runs(GRID, where={"optimizer": "lion"}).loss.tolist() == [2.3 + d / w for d in (1, 2) for w in (8, 16)]
     assert len(read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})) == 4
-    assert len(read_runs(GRID, limits=[("warmup", "<", 150)])) == 8
+    assert len(read_runs(GRID, where={"optimizer": "adam"}, limits=[("warmup", "<", 150)])) == 4
     with pytest.raises(DeepwideError, match="no run has optimizer 'sgd'"):
         read_runs(GRID, where={"optimizer": "sgd"})
     with pytest.raises(DeepwideError, match="did you mean 'warmup'"):
@@ -185,7 +185,41 @@ def test_rows_are_chosen_by_any_column_and_by_text() -> None:
 
 
 def test_settings_that_nobody_chose_are_not_silently_seeds() -> None:
-    codes = [note.code for note in read_runs(GRID).notes]
-    assert "settings-differ" in codes
+    with pytest.raises(DeepwideError, match="differ by warmup and optimizer"):
+        read_runs(GRID)
+    few = [row for row in GRID if row["depth"] == 1]
+    assert "settings-differ" in [note.code for note in read_runs(few).notes]
     assert "settings-differ" not in [note.code for note in read_runs(GRID, best_of=["warmup", "optimizer"]).notes]
     assert "settings-differ" not in [note.code for note in read_runs(GRID[::3]).notes]
+
+
+def _two_losses(apart: float, noise: float, **more: list[str]) -> list[dict[str, object]]:
+    draw = np.random.default_rng(2)
+    shapes = [(depth, width) for depth in (1, 2, 4) for width in (16, 32, 64)]
+    return [
+        {"depth": d, "width": w, "loss": 3 / w + 2 + i * apart + draw.normal(0, noise)}
+        | {name: values[i] for name, values in more.items()}
+        for d, w in shapes
+        for i in range(2)
+    ]
+
+
+def test_two_losses_per_run_are_refused_and_repeats_are_not() -> None:
+    with pytest.raises(DeepwideError, match=r"2 losses that differ by set \(c4, wiki\).*where set=c4"):
+        read_runs(_two_losses(0.2, 0.01, set=["c4", "wiki"]))
+    assert len(read_runs(_two_losses(0.2, 0.01, set=["c4", "wiki"]), where={"set": "wiki"})) == 9
+    with pytest.raises(DeepwideError, match=r"each run has 2 losses, which differ by 8\.7%"):
+        read_runs(_two_losses(0.2, 0.01))
+    assert len(read_runs(_two_losses(0.0, 0.05))) == 18
+    assert len(read_runs(_two_losses(0.0, 0.05, set=["c4", "wiki"]))) == 18
+
+
+def test_a_column_may_be_ignored() -> None:
+    rows = [{"depth": d, "width": w, "loss": 3 / w + 2, "tokens": 1e6 * w, "train_flops": 1e12 * w, "total_params": 1e4}
+            for d in (1, 2) for w in (16, 32)]  # fmt: skip
+    assert not np.isnan(read_runs(rows).tokens).any()
+    without = read_runs(rows, {"tokens": None})
+    assert np.isnan(without.tokens).all()
+    assert "column-ignored" in [note.code for note in without.notes]
+    with pytest.raises(DeepwideError, match="did you mean 'tokens'"):
+        read_runs(rows, {"token": None})

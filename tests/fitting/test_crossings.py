@@ -1,10 +1,12 @@
 """Where two depths cross, and who surely wins where."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from deepwide.fitting import (
     Runs,
@@ -12,6 +14,7 @@ from deepwide.fitting import (
     fit_transition,
     simulate,
 )
+from deepwide.fitting.crossings import Line, _quantile
 from deepwide.fitting.regression import t95
 from fitting.builders import LAW, SIZES, UNEVEN, codes, curved, noted, parabolas, sweep
 
@@ -143,6 +146,22 @@ def test_the_lines_error_is_that_of_moving_the_curves() -> None:
     step = 1e-3
     J = np.stack([(line(theta + step * e) - line(theta - step * e)) / (2 * step) for e in np.eye(len(theta))], axis=1)
     np.testing.assert_allclose(np.diag(J @ C @ J.T), np.diag(np.array(fit.covariance)), rtol=0.05)
+
+
+def test_a_crossing_whose_depth_is_known_less_well_counts_less() -> None:
+    """Depths 2 and 16 bracket the best depth far more loosely than 4 and 8 do: by ln 8 against ln 2."""
+    fit = fit_transition(sweep(depths=(2, 4, 8, 16)), bootstrap=0)
+    size = next(pair.size for pair in fit.crossings if pair.size)
+    tight, loose = (replace(fit.crossings[0], shallow=s, deep=d, size=size) for s, d in ((4, 8), (2, 16)))
+    curves = fit.curves.model_copy(update={"covariance": tuple((0.0,) * len(row) for row in fit.curves.covariance)})
+    line = Line.through(curves, [tight, loose], slope=0.0)
+    assert line.weights[0, 0] / line.weights[0, 1] == pytest.approx((math.log(8) / math.log(2)) ** 2, rel=1e-6)
+
+
+def test_many_comparisons_need_more_standard_errors() -> None:
+    dof = np.array([10.0])
+    assert float(_quantile(1, dof)[0]) == pytest.approx(stats.t.ppf(0.975, 10))
+    assert float(_quantile(5, dof)[0]) == pytest.approx(stats.t.ppf(0.995, 10))
 
 
 def test_the_lines_freedom_is_that_of_the_depths_it_hangs_on() -> None:

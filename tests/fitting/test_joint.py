@@ -132,3 +132,107 @@ def test_many_seeds_of_a_cell_do_not_count_as_shapes() -> None:
 def test_too_few_shapes_are_refused(depths: tuple[int, ...], words: str) -> None:
     with pytest.raises(DeepwideError, match=words):
         fit_joint(simulate(LAW, depths=depths, sizes=SIZES[:2] if len(depths) == 3 else SIZES))
+
+
+def test_a_profile_says_how_sure_and_what_it_costs(answer: JointFit) -> None:
+    best = answer.best_depth(1e6)[0]
+    rows = answer.profile(1e6, [best.low or 0, best.value, best.high or 0])
+    assert [row["below"] for row in rows] == pytest.approx([0.025, 0.5, 0.975], abs=0.02)
+    assert all(row["low"] <= row["cost"] <= row["high"] for row in rows)
+    assert rows[1]["cost"] < min(rows[0]["cost"], rows[2]["cost"])
+    default = answer.profile(1e6)
+    assert default[0]["depth"] < best.low < best.high < default[-1]["depth"]  # type: ignore[operator]
+    with pytest.raises(DeepwideError, match="above 0"):
+        answer.profile(-1)
+
+
+def test_what_is_assumed_is_shown(answer: JointFit) -> None:
+    text = answer.summary()
+    assert "assumed from runs" in text
+    bend = next(line for line in text.splitlines() if line.startswith("bend"))
+    assert "0 ± 0.02" in bend
+    share = 1 - (answer.standard_errors["bend"] / 0.02) ** 2
+    assert bend.endswith(f"{share:.0%}")
+    wider = answer.with_wider_bend
+    assert wider is not None
+    assert f"{wider.low:.3g} to {wider.high:.3g}" in answer.headline()[2]
+
+
+def test_beyond_the_runs_growth_may_end_or_go_on(answer: JointFit) -> None:
+    law = answer.law()
+    assert law is not None
+    ends = np.array(law.draws)[:, 3] == 0
+    assert ends.mean() == pytest.approx(0.5, abs=0.01)
+    largest = answer.params_range[1]
+    place, far = law.place(largest), law.place(100 * largest)
+    assert np.all(np.abs(far - place)[ends] < 0.5)  # within 0.3 e-folds of growth
+    assert np.median((far - place)[~ends]) > 0.4
+    best = answer.best_depth(100 * largest)[0]
+    assert best.value == pytest.approx(np.exp(np.median(far[~ends])))
+    assert (best.low or 0) < np.exp(np.median(far[ends])) < best.value
+
+
+def test_every_cell_has_its_leverage_and_together_they_are_the_parameters(answer: JointFit) -> None:
+    groups = answer.rows("groups")
+    leverage = [row["leverage"] for row in groups]
+    assert all(0 < h <= 1 for h in leverage)
+    assert 3 < sum(leverage) < 1.5 * len(answer.names)  # misfit that is correlated counts in it too
+
+
+def test_shapes_that_miss_the_model_by_more_than_seeds_are_mentioned() -> None:
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, seeds=3, noise=0.006, seed_effect=0.0)
+    assert "lack-of-fit" not in [note.code for note in fit_joint(runs, bootstrap=200).warnings]
+    missed = np.exp(np.random.default_rng(1).normal(0, 0.04, len(runs.groups)))[runs.groups]
+    rows = [row | {"loss": row["loss"] * m} for row, m in zip(runs.rows(), missed, strict=True)]
+    assert "lack-of-fit" in [note.code for note in fit(rows, bootstrap=200).warnings]
+
+
+def test_losses_without_noise_never_have_an_error_of_0() -> None:
+    exact = fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, noise=0.0, seed_effect=0.0), bootstrap=200)
+    assert min(exact.standard_errors.values()) > 0
+
+
+def _with_top(*depths: float) -> Runs:
+    """Eight depths at three sizes of up to 1e5, and some at 4e6."""
+    draw = np.random.default_rng(3)
+    cells = [(L, N) for N in (1e4, 3e4, 1e5) for L in (1.0, 2, 3, 4, 6, 8, 12, 16)] + [(L, 4e6) for L in depths]
+    L, N = np.array(cells).T
+    z = np.log(L / (3 * (N / 2e5) ** 0.25))
+    loss = (0.9 + 0.7 * (N / 2e5) ** -0.2) * np.exp(0.02 * z**2 + draw.normal(0, 0.004, len(L)))
+    return Runs.of(depth=L, block_params=N, loss=loss)
+
+
+def test_growth_is_known_only_where_depths_show_the_best() -> None:
+    """One run of a far larger size, or two that are close, must not pass for knowledge of growth up to there."""
+    for depths in ((4,), (6, 8)):
+        thin = fit_joint(_with_top(*depths), bootstrap=400)
+        assert thin.known[1] == pytest.approx(1e5)
+        assert "end-thin" in {note.code for note in thin.warnings}
+    wide = fit_joint(_with_top(2, 16), bootstrap=400)
+    assert wide.known == pytest.approx((1e4, 4e6))
+    assert "end-thin" not in {note.code for note in wide.warnings}
+    thin, law = fit_joint(_with_top(4), bootstrap=400), wide.law()
+    assert law
+    assert law.sizes == pytest.approx((1e4, 4e6))
+    widths = [np.log((best.high or 0) / (best.low or 1)) for best in (thin.best_depth(4e7)[0], wide.best_depth(4e7)[0])]
+    assert widths[0] > 1.5 * widths[1]
+
+
+def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:
+    """tokens = 20·N makes two columns one: the answer is about that without tokens, and no noise is lost."""
+    draw = np.random.default_rng(2)
+    L, N = (c.ravel() for c in np.meshgrid([1.0, 2, 4, 8], np.geomspace(1e4, 4e6, 6)))
+    z = np.log(L / (3 * (N / 2e5) ** 0.25))
+    loss = (0.9 + 0.7 * (N / 2e5) ** -0.2) * np.exp(0.02 * z**2 + draw.normal(0, 0.004, 24))
+    unknown = np.full(len(N), np.nan)
+    one, ladder = (
+        fit_joint(Runs.of(depth=L, block_params=N, loss=loss, tokens=tokens), bootstrap=400)
+        for tokens in (unknown, 20 * N)
+    )
+    assert ladder.noise == pytest.approx(one.noise, rel=0.2)
+    for size in (2e5, 4e6):
+        a, b = one.best_depth(size)[0], ladder.best_depth(size)[0]
+        assert b.value == pytest.approx(a.value, rel=0.1)
+        widths = [np.log((best.high or 0) / (best.low or 1)) for best in (a, b)]
+        assert widths[1] > 0.8 * widths[0]
+    assert "ladder" in {note.code for note in ladder.warnings}

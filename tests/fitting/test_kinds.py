@@ -1,6 +1,7 @@
 """One function for all kinds of fit, and back from JSON."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import JointFit, RidgeFit, SurfaceFit, TransitionFit, fit, fit_transition, load_fit, read_runs
+from deepwide.fitting import (
+    JointFit,
+    RidgeFit,
+    SurfaceFit,
+    TransitionFit,
+    fit,
+    fit_transition,
+    load_fit,
+    read_runs,
+    simulate,
+)
 from deepwide.fitting.summary import crossing_sentence
-from fitting.builders import chinchilla_like, sweep
+from fitting.builders import LAW, chinchilla_like, sweep
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +197,17 @@ def test_a_file_of_garbage_gives_one_sentence(
     with pytest.raises(DeepwideError) as caught:
         fit(path, "transition", bootstrap=0)
     one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["joint", "transition", "ridge"])
+def test_time_grows_like_the_number_of_runs(kind: str) -> None:
+    """Four times the runs: quadratic would be sixteen times the processor time."""
+
+    def seconds(sizes: int) -> float:
+        runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=np.geomspace(1e4, 1e8, sizes), seeds=2)
+        start = time.process_time()
+        fit(runs, kind, bootstrap=50)  # type: ignore[arg-type]
+        return time.process_time() - start
+
+    seconds(20)  # what is imported or built once
+    assert seconds(1000) < 10 * max(seconds(250), 0.05)

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import multivariate_normal
 
-from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, posterior
+from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, low_rank, posterior
 from deepwide.quantities import Floats
 
 DRAW = np.random.default_rng(5)
@@ -16,7 +16,7 @@ def _cells(n: int, within: float = 0.0, within_dof: int = 0) -> tuple[Cells, Flo
     x = np.linspace(-1, 1, n)
     X = np.column_stack([np.ones(n), x, x**2])
     y = X @ [1.0, 0.3, 0.2] + DRAW.normal(0, 0.1, n)
-    return Cells(np.arange(n), y, np.diag(1 / DRAW.integers(1, 4, n)), within, within_dof), X
+    return Cells(np.arange(n), y, 1 / DRAW.integers(1, 4, n), within, within_dof), X
 
 
 def _kernel(n: int) -> Floats:
@@ -24,13 +24,17 @@ def _kernel(n: int) -> Floats:
     return np.asarray(np.exp(-(np.subtract.outer(x, x) ** 2)))
 
 
+def _factor(n: int) -> Floats:
+    return low_rank(lambda i: _kernel(n)[i], n, 1e-12)
+
+
 FLAT = np.full(3, np.inf)
 
 
 def test_one_setting_without_priors_is_generalised_least_squares() -> None:
     cells, X = _cells(12)
-    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(12)], np.array([[0.4, 0.5]]), np.ones(1))
-    V = 0.4 * cells.M + 0.6 * np.eye(12) + 0.25 * _kernel(12)
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(12)], np.array([[0.4, 0.5]]), np.ones(1))
+    V = 0.4 * np.diag(cells.M) + 0.6 * np.eye(12) + 0.25 * _kernel(12)
     factor = cho_factor(V)
     inverse = np.linalg.inv(X.T @ cho_solve(factor, X))
     theta = inverse @ X.T @ cho_solve(factor, cells.y)
@@ -45,10 +49,10 @@ def test_one_setting_without_priors_is_generalised_least_squares() -> None:
 def test_settings_are_weighted_by_the_integrated_likelihood() -> None:
     cells, X = _cells(9, within=0.05, within_dof=6)
     settings = np.array([[1.0, 0.0], [0.4, 0.0], [1.0, 2.0], [0.2, 1.0]])
-    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(9)], settings, np.full(4, 0.25))
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(9)], settings, np.full(4, 0.25))
     logs = []
     for w, r in settings:
-        V = w * cells.M + (1 - w) * np.eye(9) + r**2 * _kernel(9)
+        V = w * np.diag(cells.M) + (1 - w) * np.eye(9) + r**2 * _kernel(9)
 
         def likelihood(log_s2: float, V: Floats = V, w: float = w) -> float:
             s2 = np.exp(log_s2)
@@ -65,8 +69,8 @@ def test_a_prior_is_another_observation() -> None:
     sd = np.array([np.inf, np.inf, 0.05])
     fit = posterior(cells, X, np.array([0, 0, 0.4]), sd, [], np.array([[1.0]]), np.ones(1))
     sigma = fit.sigma2[0] ** 0.5
-    rows = np.vstack([X / np.sqrt(np.diag(cells.M))[:, None], [0, 0, sigma / 0.05]])
-    seen = np.append(cells.y / np.sqrt(np.diag(cells.M)), 0.4 * sigma / 0.05)
+    rows = np.vstack([X / np.sqrt(cells.M)[:, None], [0, 0, sigma / 0.05]])
+    seen = np.append(cells.y / np.sqrt(cells.M), 0.4 * sigma / 0.05)
     theta = np.linalg.lstsq(rows, seen)[0]
     assert fit.mean == pytest.approx(theta, rel=1e-3)
     # Its variance is that of the noise that is left, the prior's miss included.
@@ -77,7 +81,7 @@ def test_a_prior_is_another_observation() -> None:
 def test_draws_have_the_mixture_s_mean_and_covariance() -> None:
     cells, X = _cells(20)
     settings, prior = grid(20, False, 1)
-    fit = posterior(cells, X, np.zeros(3), FLAT, [_kernel(20)], settings, prior)
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(20)], settings, prior)
     draws, which = fit.draw(60_000, 1)
     assert draws.mean(axis=0) == pytest.approx(fit.mean, abs=0.01)
     assert np.cov(draws.T) == pytest.approx(fit.covariance, rel=0.1, abs=1e-3)
@@ -93,9 +97,33 @@ def test_cells_are_a_regression_on_cells_and_seeds() -> None:
     X = np.column_stack([np.eye(4)[groups], seeds - seeds.mean(axis=0)])
     theta, squares = np.linalg.lstsq(X, y)[:2]
     assert cells.y == pytest.approx(theta[:4])
-    assert np.allclose(cells.M, np.linalg.inv(X.T @ X)[:4, :4])
+    assert cells.shared is not None
+    whole = np.diag(cells.M) + cells.shared @ cells.shared.T
+    assert np.allclose(whole, np.linalg.inv(X.T @ X)[:4, :4])
     assert cells.within == pytest.approx(squares[0])
     assert cells.within_dof == 2
+
+
+def test_a_covariance_may_be_given_whole() -> None:
+    cells, X = _cells(10)
+    factor = DRAW.normal(0, 0.3, (10, 2))
+    parts = cells._replace(shared=factor)
+    whole = cells._replace(M=np.diag(cells.M) + factor @ factor.T)
+    settings, prior = np.array([[0.4, 0.5], [1.0, 0.0], [0.4, 2.0]]), np.ones(3)
+    one, other = (posterior(each, X, np.zeros(3), FLAT, [_factor(10)], settings, prior) for each in (parts, whole))
+    assert one.weights == pytest.approx(other.weights)
+    assert one.scales == pytest.approx(other.scales)
+    V = 0.4 * whole.M + 0.6 * np.eye(10) + 0.25 * _kernel(10)
+    assert one.means[0] == pytest.approx(
+        np.linalg.solve(X.T @ np.linalg.solve(V, X), X.T @ np.linalg.solve(V, cells.y))
+    )
+
+
+def test_a_kernel_of_many_cells_has_a_low_rank() -> None:
+    x = np.linspace(-3, 3, 400)
+    U = low_rank(lambda i: np.exp(-((x - x[i]) ** 2) / 2), 400)
+    assert U.shape[1] < 25
+    assert np.allclose(U @ U.T, np.exp(-(np.subtract.outer(x, x) ** 2) / 2), atol=1e-5)
 
 
 def test_a_diverged_run_is_no_noise() -> None:

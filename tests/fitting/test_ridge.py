@@ -59,6 +59,27 @@ def test_a_drift_is_found_when_asked_for() -> None:
     assert law.drift == pytest.approx(0.1)
 
 
+def test_a_law_allows_for_growth_that_changes_beyond_its_runs() -> None:
+    law = fit_ridge(bowl(0.2), bootstrap=0).law()
+    assert law is not None
+    assert law.growth_error > 0
+
+
+def test_the_error_of_the_minimum_is_that_of_moving_the_coefficients() -> None:
+    """The delta method against finite differences, of a bowl whose minimum is not at the law's depth."""
+    fit = fit_ridge(small_sweep(noise=0.002), bootstrap=0)
+    C = np.array(fit.covariance)
+    i1, i2 = fit.names.index("b1"), fit.names.index("b2")
+    J = np.zeros(len(fit.names))
+    for i, moved in ((i1, (1e-6, 0.0)), (i2, (0.0, 1e-6))):
+        ends = [-(fit["b1"] + sign * moved[0]) / (2 * (fit["b2"] + sign * moved[1])) for sign in (1, -1)]
+        J[i] = (ends[0] - ends[1]) / 2e-6
+    where, covariance = fit._at_minimum()
+    assert where == pytest.approx(-fit["b1"] / (2 * fit["b2"]))
+    assert abs(J[i2]) > 0.1 * abs(J[i1]), "it matters here"
+    assert covariance[0, 0] == pytest.approx(J @ C @ J, rel=1e-4)
+
+
 def test_the_law_is_the_base_laws_depth_times_the_factor(tmp_path: Path) -> None:
     law = fit_ridge(bowl(0.3), bootstrap=0).law()
     assert isinstance(law, RidgeLaw)
@@ -306,6 +327,16 @@ def test_a_prediction_outside_the_runs_says_so() -> None:
     assert math.log(far.high / far.low) > 5 * math.log(near.high / near.low)  # type: ignore[operator]
 
 
+def test_predictions_of_arrays_are_those_of_each() -> None:
+    fit = fit_ridge(small_sweep(), bootstrap=0)
+    rows = fit.predict_rows([2, 4, 8], 1e6)
+    assert [row["depth"] for row in rows] == [2, 4, 8]
+    one = fit.predict(4, 1e6)
+    assert rows[1] == {"depth": 4.0, "params": 1e6, "loss": one.value, "low": one.low, "high": one.high}
+    with pytest.raises(DeepwideError, match="use predict_rows"):
+        fit.predict([2, 4], 1e6)  # type: ignore[arg-type]
+
+
 def test_the_verdict_is_by_the_curvature() -> None:
     bowl_seen = fit_ridge(small_sweep(), base=LAW, bootstrap=0).verdict()
     assert bowl_seen.outcome == "seen"
@@ -321,3 +352,13 @@ def test_fractional_depths_get_a_sentence() -> None:
     runs = small_sweep()
     with pytest.raises(DeepwideError, match="whole numbers of layers"):
         fit_ridge(replace(runs, depth=runs.depth + 0.5), bootstrap=0)
+
+
+def test_tokens_that_follow_the_size_are_mentioned_or_refused_with_the_right_advice() -> None:
+    runs = sweep()
+    near = [row | {"tokens": 20 * row["block_params"] * (1 + 0.01 * (i % 3))} for i, row in enumerate(runs.rows())]
+    assert "tokens-collinear" in [note.code for note in fit_ridge(read_runs(near), base="power", bootstrap=0).warnings]
+    exactly = [row | {"tokens": 20 * row["block_params"]} for row in runs.rows()]
+    with pytest.raises(DeepwideError, match="use a joint fit, ignore tokens, or add runs at other lengths"):
+        fit_ridge(read_runs(exactly), base="power")
+    assert fit_ridge(read_runs(exactly, {"tokens": None}), base="power", bootstrap=0).minimum is not None

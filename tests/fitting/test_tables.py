@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -127,9 +128,26 @@ def test_a_packed_table_is_unpacked(tmp_path: Path, end: str) -> None:
 def test_a_table_that_unpacks_to_very_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deepwide.fitting.tables.LARGEST_TABLE", 2**20)
     path = tmp_path / "t.csv.gz"
-    path.write_bytes(gzip.compress(b"depth,loss\n" + b"1,2.0\n" * 2**20))
+    path.write_bytes(gzip.compress(b"depth,loss\n" + b"1,2.0\n" * 2**21))
+    tracemalloc.start()
     with pytest.raises(DeepwideError, match="larger than 1 MiB"):
         read_runs(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * 2**20, "it was unpacked no further than that"
+
+
+def test_parquet_on_which_its_library_panics_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by fuzzing: a damaged page ends in a panic of Rust, which is no Exception."""
+    polars = pytest.importorskip("polars")
+
+    def panic(*_: object, **__: object) -> None:
+        raise polars.exceptions.PanicException("assertion failed: offset + length <= self.length")
+
+    monkeypatch.setattr(polars, "read_parquet", panic)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DeepwideError, match="is not Parquet: assertion failed"):
+        read_runs(tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize("table", [5, {"depth": [1]}, [1, 2], [[1, 2]], object()])

@@ -34,6 +34,11 @@ from deepwide.laws.book import any_law
 from deepwide.planning import audit, plan
 
 GOOD: dict[str, Any] = {"kind": "transition", "name": "mine", "a": 5.0, "b": 0.05}
+SURFACE: dict[str, Any] = {
+    "kind": "surface", "name": "x", "width_term": [1.0, 0.2], "depth_term": [-0.2, 0.4],
+    "params_term": [6.0, 0.3], "tokens_term": [10.0, 0.4],
+    "floor": 0.4, "layer_matrices": 12.0, "embedding_rows": 1000.0, "tokens_per_param": 20.0,
+}  # fmt: skip
 
 
 def written(folder: Path, law: Any, **more: Any) -> Path:
@@ -175,11 +180,15 @@ def test_a_file_that_is_no_law_gets_a_sentence(tmp_path: Path, raw: bytes, compl
         (GOOD | {"covariance": [[1, 0], [0, float("nan")]]}, "transition.covariance"),
         (GOOD | {"covariance": [[1, 2], [2, 1]]}, "covariance must be symmetric and positive"),
         (GOOD | {"covariance": {"a": 1}}, "transition.covariance"),
+        (GOOD | {"fitted_block_params": [1e6, False]}, "transition.fitted_block_params"),
+        (GOOD | {"fitted_block_params": [0, 1e6]}, "transition.fitted_block_params"),
         (GOOD | {"c": 1}, "transition.c: "),
         ({k: v for k, v in GOOD.items() if k != "b"}, "transition.b: "),
         ({"kind": "aspect", "name": "x", "ratio": 0}, "aspect.ratio: "),
         ({"kind": "power", "name": "x", "exponent": 2, "anchor_params": 1, "anchor_depth": 1}, "power.exponent: "),
         ({"kind": "surface", "name": "x", "width_term": [1]}, "surface.width_term"),
+        (SURFACE | {"embedding_rows": 2**63}, "surface.embedding_rows: "),
+        (SURFACE | {"layer_matrices": 1e-300}, "surface.layer_matrices: "),
         ({"kind": "ceiling", "name": "x", "low": -1, "high": 3}, "ceiling.low: "),
     ],
 )
@@ -383,6 +392,17 @@ def test_a_compute_law_with_a_whole_number_that_no_float_holds_gets_a_sentence(t
     path = save_compute_law(ComputeLaw("me", 1.8, 482.0, 2085.4, 10**400, 0.37), tmp_path / "law.json")
     with pytest.raises(DeepwideError, match="must be numbers above 0"):
         compute_law(path)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"A": 1e-320}, {"A": 1e-300}, {"B": 1e-300}, {"A": 1e300, "alpha": 0.01, "beta": 0.01}]
+)
+def test_a_compute_law_whose_best_size_is_none_gets_a_sentence(tmp_path: Path, changes: dict[str, float]) -> None:
+    """Found by fuzzing: the scale underflowed, and tokens are FLOPs over it."""
+    law = ComputeLaw(**(COMPUTE_LAWS["epoch"]._asdict() | changes))
+    path = save_compute_law(law, tmp_path / "law.json")
+    with pytest.raises(DeepwideError, match="put the least loss at no real size"):
+        plan("1e21", kind="flops", compute=str(path))
 
 
 def test_a_compute_law_of_huge_exponents_gets_a_sentence(tmp_path: Path) -> None:

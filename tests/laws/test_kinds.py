@@ -191,6 +191,26 @@ def test_a_ridges_error_grows_away_from_the_centre() -> None:
     assert high[1] / value[1] > high[0] / value[0]
 
 
+@pytest.mark.parametrize("correlation", [-0.9, 0.0, 0.6])
+def test_a_ridges_interval_is_what_random_draws_of_shift_and_drift_give(correlation: float) -> None:
+    off = correlation * 0.1 * 0.03
+    law = RidgeLaw(
+        name="r",
+        base_a=None,
+        base_b=None,
+        shift=2.0,
+        drift=0.2,
+        centre_params=1e8,
+        covariance=((0.01, off), (off, 0.0009)),
+    )
+    draws = np.random.default_rng(0).multivariate_normal([2.0, 0.2], np.array(law.covariance), size=200_000)
+    for size in (1e6, 1e10):
+        low, high = np.quantile(draws[:, 0] + draws[:, 1] * math.log(size / 1e8), [0.025, 0.975])
+        curve = law.depth([size])
+        assert math.log(curve.low[0]) == pytest.approx(low, abs=0.01)
+        assert math.log(curve.high[0]) == pytest.approx(high, abs=0.01)
+
+
 @pytest.mark.parametrize("covariance", [((1.0, 0.5), (0.4, 1.0)), ((-1.0, 0.0), (0.0, 1.0)), ((1.0, 2.0), (2.0, 1.0))])
 def test_a_ridges_covariance_that_is_none_is_refused(
     covariance: tuple[tuple[float, float], tuple[float, float]],

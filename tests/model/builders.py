@@ -98,7 +98,7 @@ def shaken(design: Architecture, seed: int = 0) -> Transformer:
 
 
 def hugging_face(kind: str, **changes: Any) -> Any:
-    """A small random GPT-2 or Llama of `transformers`, which also gives its attention patterns."""
+    """A small random GPT-2, Llama or BERT of `transformers`, which also gives its attention patterns."""
     transformers = pytest.importorskip("transformers", reason="needs the dev extra: pip install 'deepwide[dev]'")
     torch.manual_seed(0)
     if kind == "gpt2":
@@ -106,6 +106,10 @@ def hugging_face(kind: str, **changes: Any) -> Any:
             **{"vocab_size": 29, "n_positions": 12, "n_embd": 24, "n_layer": 3, "n_head": 4, **changes}
         )
         model = transformers.GPT2LMHeadModel._from_config(config, attn_implementation="eager")
+    elif kind == "bert":
+        sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4}
+        config = transformers.BertConfig(**{"vocab_size": 29, "max_position_embeddings": 12, **sizes, **changes})
+        model = transformers.BertModel._from_config(config, attn_implementation="eager")
     else:
         sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4}
         config = transformers.LlamaConfig(

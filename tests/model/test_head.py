@@ -67,3 +67,20 @@ def test_the_fused_loss_is_exact_where_a_probability_underflows() -> None:
     h, w = torch.tensor([[300.0], [1.0]]), torch.tensor([[1.0], [0.0]])
     loss = cross_entropy(h, w, None, torch.tensor([1, 0]))
     assert loss.item() == pytest.approx((300 + math.log(1 + math.exp(-1))) / 2)
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 0.5])
+@pytest.mark.parametrize("biased", [False, True])
+def test_smoothed_answers_give_torch_s_loss_and_gradients(smoothing: float, biased: bool) -> None:
+    draw = torch.Generator().manual_seed(3)
+    h, w = (torch.randn(size, 5, generator=draw, dtype=torch.float64, requires_grad=True) for size in (70_000, 40))
+    bias = torch.randn(40, generator=draw, dtype=torch.float64, requires_grad=True) if biased else None
+    targets = torch.randint(40, (70_000,), generator=draw)
+    leaves = [h, w] if bias is None else [h, w, bias]
+    ours = cross_entropy(h, w, bias, targets, smoothing)
+    theirs = torch.nn.functional.cross_entropy(
+        torch.nn.functional.linear(h, w, bias), targets, label_smoothing=smoothing
+    )
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-12)
+    for mine, torchs in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True):
+        assert torch.allclose(mine, torchs, atol=1e-14)

@@ -36,6 +36,42 @@ def test_weights_in_hugging_face_layout_give_the_logits_of_transformers(
         assert torch.allclose(ours(tokens_BT), theirs(tokens_BT).logits, rtol=1e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("changes", [{}, {"hidden_act": "relu", "layer_norm_eps": 1e-3, "type_vocab_size": 3}])
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_a_bert_gives_the_hidden_states_and_patterns_of_transformers(changes: dict[str, Any], prefix: str) -> None:
+    theirs = hugging_face("bert", **changes)
+    weights = {f"{prefix}{name}": tensor for name, tensor in theirs.state_dict().items()}
+    ours = from_hugging_face(theirs.config.to_dict(), weights)
+    pooler = sum(p.numel() for name, p in theirs.named_parameters() if "pooler" in name)
+    types = theirs.embeddings.token_type_embeddings.weight.numel()
+    assert ours.design.shape.total_params == theirs.num_parameters() - pooler - types
+    tokens_BT = torch.randint(29, (2, 12), generator=seeded(2))
+    real_BT = torch.arange(12) < torch.tensor([[12], [7]])
+    with torch.no_grad():
+        whole = theirs(tokens_BT, output_attentions=True)
+        assert torch.allclose(ours.hidden(tokens_BT), whole.last_hidden_state, rtol=1e-4, atol=1e-4)
+        _, seen = ours.run_with_cache(tokens_BT, ["blocks.*.attention.pattern"])
+        for layer, pattern in enumerate(whole.attentions):
+            assert torch.allclose(seen[f"blocks.{layer}.attention.pattern"], pattern, atol=1e-5)
+        padded = theirs(tokens_BT, attention_mask=real_BT.long()).last_hidden_state
+        mine = ours.hidden(tokens_BT, padding_BT=real_BT)
+        assert torch.allclose(mine[real_BT], padded[real_BT], rtol=1e-4, atol=1e-4)
+
+
+def test_a_bert_that_cannot_be_loaded_costs_a_sentence() -> None:
+    theirs = hugging_face("bert")
+    config, weights = theirs.config.to_dict(), dict(theirs.state_dict())
+    with pytest.raises(DeepwideError, match="relative positions cannot be loaded"):
+        from_hugging_face(config | {"position_embedding_type": "relative_key"}, weights)
+    with pytest.raises(DeepwideError, match="the config of a BERT needs hidden_size, a whole number"):
+        from_hugging_face(config | {"hidden_size": "wide"}, weights)
+    with pytest.raises(DeepwideError, match="hidden_act 'mish' is not known"):
+        from_hugging_face(config | {"hidden_act": "mish"}, weights)
+    del weights["embeddings.token_type_embeddings.weight"]
+    with pytest.raises(DeepwideError, match="lack what our 'positions' needs"):
+        from_hugging_face(config, weights)
+
+
 def test_weights_that_do_not_fit_their_config_are_refused_with_a_sentence(tmp_path: Path) -> None:
     theirs = hugging_face("gpt2")
     weights = dict(theirs.state_dict())
@@ -45,8 +81,8 @@ def test_weights_that_do_not_fit_their_config_are_refused_with_a_sentence(tmp_pa
     del weights["transformer.h.1.mlp.c_fc.bias"]
     with pytest.raises(DeepwideError, match=r"lack what our 'blocks\.1\.feed_forward\.up\.bias' needs"):
         from_hugging_face(config, weights)
-    with pytest.raises(DeepwideError, match="model_type 'bert' cannot be loaded"):
-        from_hugging_face({"model_type": "bert"}, {})
+    with pytest.raises(DeepwideError, match="model_type 't5' cannot be loaded"):
+        from_hugging_face({"model_type": "t5"}, {})
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04evil")
     with pytest.raises(DeepwideError, match=r"pickled \.bin files are not read"):

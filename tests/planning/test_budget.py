@@ -129,7 +129,7 @@ def test_a_memory_budget_is_read_in_bytes(text: Any) -> None:
         (1e9, {"tensor_parallel": 999_999_937, "width_multiple": 999_999_929}, "nothing fits"),
         (1e9, {"famly": "llama"}, r"there is no setting 'famly': did you mean 'family'\?$"),
         (1e9, {"family": "lama"}, r"no family 'lama': did you mean 'llama'\?$"),
-        (1e9, {"family": "mixtral"}, "planning covers dense families, and mixtral has experts"),
+        (1e9, {"family": "mixtral"}, "mixtral has experts: give the number of experts and of active ones"),
         (1e9, {"bandwidth": 0}, "bandwidth must be above 0"),
         (1e9, {"bandwidth": float("nan")}, "bandwidth must be above 0"),
         (1e9, {"bandwidth": "fast"}, "bandwidth must be above 0"),

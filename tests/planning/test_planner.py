@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError
 from deepwide.laws import (
     TransitionLaw,
@@ -362,7 +363,7 @@ def test_the_keywords_are_the_options_of_the_command_line() -> None:
     from deepwide.cli.planner import plan as command
 
     # The kind of budget, what is printed, and the sets of which the law is pooled.
-    flags = {"total", "flops", "memory", "save", "plot", "json", "brief", "budget", "evidence"}
+    flags = {"total", "flops", "memory", "save", "plot", "picture", "json", "brief", "budget", "evidence"}
     options = set(inspect.signature(command).parameters) - flags
     known = set(inspect.signature(plan).parameters) | set(Style.model_fields)
     assert options <= known
@@ -419,3 +420,62 @@ def test_a_bad_value_is_named_in_one_sentence(budget: str, fields: dict[str, Any
 
 def test_tokens_may_be_written_as_people_write_them() -> None:
     assert plan("1B", tokens=2e10).tokens == plan("1B", tokens="20B").tokens == 20_000_000_000  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("budget", "kind"), [("1.3B", "block"), ("20B", "total"), ("1e21", "flops"), ("80GB", "memory")]
+)
+def test_every_kind_of_budget_means_something_with_experts(budget: str, kind: Any) -> None:
+    best = plan(budget, kind=kind, experts=64, active=8, shared=1, kv_heads=4)
+    shape, moe = best.shape, best.shape.experts
+    assert moe is not None
+    expert = 3 * shape.width * moe.width
+    idle = shape.depth * (64 - 8) * expert
+    assert best.params.inactive == idle
+    reached = {
+        "block": best.params.block - idle,  # what a token passes through
+        "total": best.params.total,  # all experts
+        "flops": flops(shape, convention="causal").training_per_token * best.tokens,  # the active ones
+        "memory": inference_memory(shape).total,  # all experts
+    }[kind]
+    assert best.reached == pytest.approx(reached, rel=1e-12)
+    assert abs(best.miss) < 0.03
+    assert best.mixture is not None
+    assert best.mixture.routed_params == shape.depth * 64 * expert
+    assert best.mixture.shared_params == shape.depth * expert
+    assert best.mixture.router_params == shape.depth * 64 * shape.width
+    assert best.mixture.active_params == best.params.total - idle
+    assert abs(best.law_params / best.params.active_block - 1) < 0.05  # the law is asked about what is active
+    assert best.training_state_bytes == 16 * best.params.total
+    assert best.params.active_block == pytest.approx(shape.but(experts=None, ff_width=9 * moe.width).block_params
+                                                     + best.mixture.router_params)  # fmt: skip
+    if kind in ("block", "total", "memory"):
+        assert best.tokens == 20 * best.params.active
+
+
+def test_a_plan_with_experts_says_that_no_data_stand_behind_its_depth_and_what_is_published() -> None:
+    best = plan("1.3B", experts=64, active=8, granularity=12)
+    notes = {note.code: note for note in best.notes}
+    assert notes["experts-without-data"].data["active_block_params"] == best.params.active_block
+    assert "extrapolated without data" in notes["experts-without-data"].text
+    assert "recalled" in notes["experts-published"].text
+    assert best.mixture is not None
+    assert best.mixture.granularity == pytest.approx(8 / 3 * best.shape.width / best.shape.experts.width)  # type: ignore[union-attr]
+    assert best.mixture.granularity == pytest.approx(12, rel=0.35)
+    assert "granularity-missed" not in notes
+    assert "granularity-missed" in {note.code for note in plan("1.3B", experts=64, active=8, granularity=4000).notes}
+    assert "experts-without-data" not in {note.code for note in plan("1.3B").notes}
+    assert all(find.experts is not None for find in (find_model(near.name).shape for near in best.nearest))
+    assert len(best.brief().splitlines()) == 5
+    for other in best.candidates:
+        assert abs(other.block_params / best.params.active_block - 1) < 0.05
+        assert other.total_params > 4 * other.block_params
+        assert other.extrapolated
+
+
+def test_a_plan_with_experts_keeps_to_a_latency() -> None:
+    quick = plan("3B", experts=64, active=8, machine="eager", latency="12ms")
+    assert quick.speed is not None
+    assert quick.speed.decode_seconds.value <= 0.012
+    assert quick.shape.experts is not None
+    assert any(row.chosen and row.total_params == quick.params.total for row in quick.speed.frontier)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from deepwide.answers import Interval
 from deepwide.laws import Bowl, TransitionLaw, depth_law
-from deepwide.planning import audit, plan
+from deepwide.planning import Speed, audit, plan
 from deepwide.planning.reasons import law_notes
 
 OWN = TransitionLaw(
@@ -50,3 +51,29 @@ def test_the_reason_names_what_is_fixed(depth: int) -> None:
     reason = plan("1.3B", depth=depth).reason
     assert "with the depth you fixed" in reason
     assert reason.endswith(".")
+
+
+def speed_of(loss: float) -> Speed:
+    return Speed(
+        machine="mine",
+        source="a test",
+        batch=2,
+        cached=2048,
+        limit_seconds=0.008,
+        decode_seconds=Interval(0.0079),
+        tokens_per_second=253.0,
+        train_step_seconds=None,
+        loss_percent=Interval(loss),
+        frontier=[],
+    )
+
+
+def test_a_limit_that_costs_something_is_a_note() -> None:
+    limit, machine = speed_of(0.5).notes()
+    assert limit.code == "speed-limit"
+    assert "8 ms per token costs +0.50%" in limit.text
+    assert "the last token of 2,048, batch 2, on mine: a test" in machine.text
+
+
+def test_a_limit_that_costs_nothing_is_none() -> None:
+    assert [note.code for note in speed_of(0.0).notes()] == ["machine"]

@@ -19,7 +19,7 @@ def test_without_a_machine_nothing_changes() -> None:
 
 
 def test_a_machine_without_a_limit_keeps_the_shape_and_says_how_quick_it_is() -> None:
-    answer = limited(machine="one-gpu")
+    answer = limited(machine="captured")
     assert answer.shape == plan("300M").shape
     assert answer.speed is not None
     assert answer.speed.limit_seconds is None
@@ -68,14 +68,14 @@ def test_nothing_on_the_frontier_beats_another_in_time_and_loss() -> None:
 
 
 def test_throughput_is_a_limit_on_the_time_of_a_batch() -> None:
-    many = limited(machine="one-gpu", throughput=20_000, batch=8).speed
+    many = limited(machine="captured", throughput=20_000, batch=8).speed
     assert many is not None
     assert many.limit_seconds == pytest.approx(8 / 20_000)
     assert many.tokens_per_second >= 20_000
 
 
 def test_a_limit_that_the_plan_meets_changes_nothing() -> None:
-    answer = limited(machine="one-gpu", latency="1s")
+    answer = limited(machine="captured", latency="1s")
     assert answer.shape == plan("300M").shape
     assert answer.fixed is None
 

@@ -36,7 +36,7 @@ def test_counts_are_of_the_grid_and_not_of_the_template() -> None:
     assert (several.total_params + 0 * several.depth).tolist() == [shape.total_params for shape in shapes]
     per_token = [flops(shape, convention="causal").training_per_token for shape in shapes]
     assert causal_training_flops(several.as_shape).tolist() == pytest.approx(per_token)
-    assert cache_elements(several.as_shape) == 2 * 2 * 64
+    assert np.array_equal(cache_elements(several.as_shape), [depth * 2 * 2 * 64 for depth in depths])
 
 
 def test_a_grid_is_frozen() -> None:
@@ -53,9 +53,21 @@ def blocks(sizes: Sizes) -> Any:
 
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - set(DENSE)))
-def test_families_with_experts_are_not_planned(family: str) -> None:
-    with pytest.raises(ValidationError, match=f"planning covers dense families, and {family} has experts"):
+def test_families_with_experts_are_planned_with_experts_only(family: str) -> None:
+    latent = family.startswith("deepseek")
+    with pytest.raises(ValidationError, match="latent attention" if latent else f"{family} has experts: give"):
         Style(family=family)
+    if not latent:
+        assert Style(family=family, experts=8, active=2).shape(2, 128, 64, 96).experts is not None
+
+
+def test_an_expert_is_so_wide_that_a_token_passes_as_much_as_in_a_dense_model() -> None:
+    dense, mixture = Style(), Style(experts=64, active=7, shared=1)
+    assert dense.usual_ff_width(3072) == 8192
+    assert mixture.usual_ff_width(3072) == 1024
+    assert Style(experts=64, active=7, shared=1, granularity=4).usual_ff_width(3072) == 2048
+    one, other = dense.shape(2, 3072, 128, 8192).params, mixture.shape(2, 3072, 128, 1024).params
+    assert other.active_block == one.active_block + 2 * 64 * 3072  # and the routers
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,14 @@ def test_families_with_experts_are_not_planned(family: str) -> None:
         ({"tensor_parallel": 0}, "greater than or equal to 1"),
         ({"vocab": 10**10}, "less than or equal to"),
         ({"tensor_paralel": 2}, "tensor_paralel"),
+        ({"experts": 8}, "how many are active per token"),
+        ({"active": 8}, "active is for mixtures of experts"),
+        ({"shared": 1}, "shared is for mixtures of experts"),
+        ({"granularity": 2.0}, "granularity is for mixtures of experts"),
+        ({"experts": 4, "active": 5}, "active must be at most the 4 experts, not 5"),
+        ({"experts": 4, "active": 1, "family": "llama"}, "llama has no experts: leave it out, or choose mixtral"),
+        ({"experts": 4, "active": 1, "shared": 1, "family": "mixtral"}, "mixtral has no shared experts"),
+        ({"experts": 4, "active": 1, "feed_forward": "plain"}, "mixtral has a gated feed-forward"),
     ],
 )
 def test_what_a_family_cannot_have_is_refused(fields: dict[str, Any], complaint: str) -> None:
@@ -159,8 +179,8 @@ def test_a_changed_copy_counts_by_its_own_fields() -> None:
     assert style.model_copy(update={"vocab": 2000}).shape(1, 64, 64, 64).vocab == 2000
 
 
-def test_the_families_with_experts_are_the_four_that_have_them() -> None:
-    assert set(FAMILIES) - set(DENSE) == {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"}
+def test_the_families_with_experts_are_those_that_have_them() -> None:
+    assert set(FAMILIES) - set(DENSE) == {"mixtral", "qwen3_moe", "glm4_moe", "deepseek_v2", "deepseek_v3"}
 
 
 def test_a_plain_feed_forward_without_a_family_is_gpt2_s() -> None:

@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from deepwide.errors import DeepwideError
+from deepwide.model import Architecture, Recorder, Transformer
 from deepwide.probes import (
     ablation,
+    attention_importance,
     attention_patterns,
     in_context_score,
     induction_scores,
@@ -120,3 +122,34 @@ def test_scores_agree_with_transformer_lens(depth: int, monkeypatch: pytest.Monk
     assert previous_token_scores(patterns) == pytest.approx(theirs * 16 / 15, abs=1e-6)
     theirs = other(tokens, return_type="loss", loss_per_token=True).detach().numpy()
     assert token_losses(model, tokens) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_importance_is_the_change_of_the_objective_with_single_attention_weights() -> None:
+    """By finite differences: the pattern of one layer is edited, one weight at a time."""
+    design = Architecture.of("levine", kind="encoder", depth=2, width=8, heads=2, vocab=7, context=4)
+    model = Transformer(design, 3).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8)
+    tokens_BN = torch.tensor([[1, 2, 3, 4], [5, 6, 0, 1]])
+
+    def objective(h_BND: torch.Tensor) -> torch.Tensor:
+        return (h_BND[:, 0, :3].sum() + h_BND[:, 2].square().sum()).tanh()
+
+    importance = attention_importance(model, tokens_BN, objective)
+    assert importance.shape == (2, 2, 2, 4, 4)
+    size = 1e-5
+    for layer, b, head, i, j in [(0, 0, 1, 2, 3), (0, 1, 0, 0, 0), (1, 1, 1, 2, 1), (1, 0, 0, 0, 3)]:
+        values = []
+        for step in (size, -size):
+
+            def move(a: torch.Tensor, place: Any = (b, head, i, j), step: float = step) -> torch.Tensor:
+                moved = a.clone()
+                moved[place] += step
+                return moved
+
+            tape = Recorder([], {f"blocks.{layer}.attention.pattern": move})
+            with torch.no_grad():
+                values.append(float(objective(model.hidden(tokens_BN, tape=tape))))
+        slow = abs(values[0] - values[1]) / (2 * size)
+        assert float(importance[layer, b, head, i, j]) == pytest.approx(slow, rel=1e-4, abs=1e-9)

@@ -23,7 +23,7 @@ def test_a_hostile_text_is_text_wherever_it_stands() -> None:
     page = rendered(to_markdown(everywhere(EVIL)))
     tags = [tag for tag, _ in page.tags]
     assert "script" not in tags
-    assert "<" not in to_markdown(everywhere(EVIL))
+    assert all(line.startswith("    ") for line in to_markdown(everywhere(EVIL)).splitlines() if "<" in line)
     assert tags.count("img") == 1
     assert not [at for _, at in page.tags if at.get("href", "data:").partition(":")[0] != "data"]
 

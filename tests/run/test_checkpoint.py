@@ -1,5 +1,7 @@
 """Checkpoints: any damage is found, and the run resumes from the one before and says so."""
 
+import hashlib
+import json
 import logging
 import shutil
 from collections.abc import Callable
@@ -8,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepwide.run import RunFolder, UnreadableRun
+from deepwide.run import RunFolder, UnreadableRun, canonical
 from deepwide.run import checkpoint as checkpoints
+from deepwide.run.metrics import lines
 from deepwide.run.toy import NUMERICS, ToyConfig
 from deepwide.sweeping.worker import Exit, work
 
@@ -118,6 +121,15 @@ def replace_by_file(folder: Path) -> None:
     folder.write_text("")
 
 
+def rename_in_manifest(folder: Path, name: str) -> None:
+    """As somebody would who knows how the manifest is sealed."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["sha256"]
+    manifest["files"] = {name: next(iter(manifest["files"].values()))}
+    text = canonical(manifest | {"sha256": hashlib.sha256(canonical(manifest).encode()).hexdigest()})
+    (folder / "manifest.json").write_text(text)
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "a truncated file": cut_in_half,
     "an emptied file": lambda f: (f / "state.json").write_bytes(b""),
@@ -127,6 +139,8 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a manifest of another step": lambda f: shutil.copy(f.parent / "2" / "manifest.json", f / "manifest.json"),
     "the whole folder of another step": lambda f: replace_folder(f, f.parent / "2"),
     "a pickle in place of tensors": lambda f: (f / "tensors-0001.safetensors").write_bytes(b"\x80\x04K\x01."),
+    "a manifest nested deep": lambda f: (f / "manifest.json").write_text('{"a":' * 900 + "1" + "}" * 900),
+    "a manifest that names a NUL": lambda f: rename_in_manifest(f, "a\0b"),
     "an empty folder": replace_folder,
     "a file in place of the folder": replace_by_file,
 }
@@ -143,6 +157,39 @@ def test_a_checkpoint_of_another_run_is_not_loaded(folder: RunFolder) -> None:
     shutil.copytree(folder.path / "checkpoints", other.path / "checkpoints")
     with pytest.raises(UnreadableRun, match="none of its 2 checkpoints is whole"):
         other.latest_checkpoint("numpy")
+
+
+@pytest.mark.parametrize("kind", ["a link to a disk that is not mounted", "a file"])
+def test_checkpoints_that_are_no_folder_stop_the_run_until_they_are_put_back(memory: Path, kind: str) -> None:
+    folder, expected = interrupted(memory)
+    home, away = folder.path / "checkpoints", memory / "away"
+    home.rename(away)
+    if kind == "a file":
+        home.write_text("")
+    else:
+        home.symlink_to(memory / "nowhere")
+    with pytest.raises(UnreadableRun, match=r"not a folder.*put the folder back \(is its disk mounted\?\)"):
+        checkpoints.steps(home)
+    before = (folder.path / "metrics.jsonl").read_bytes()
+    assert work([folder.path], owner="one") == Exit.UNREADABLE
+    assert (folder.path / "metrics.jsonl").read_bytes() == before
+    home.unlink()
+    away.rename(home)
+    assert work([folder.path], owner="one") == Exit.FINISHED
+    assert folder.result() == expected.result()
+
+
+def test_a_checkpoint_states_the_records_before_it(folder: RunFolder) -> None:
+    with folder.lease("me") as lease:
+        lease.append({"step": 5, "loss": 1.0})
+        lease.append({"step": 6, "loss": 0.5})
+        lease.checkpoint(6, {"w": np.zeros(2)}, {})
+        lease.append({"step": 7, "loss": 0.25})
+    (_, _), (_, _), (third, _) = list(lines(folder.path))
+    before = checkpoints.verify(folder.path / "checkpoints" / "6", folder.id)
+    assert before is not None
+    assert before.records == 2
+    assert before.check == list(lines(folder.path))[1][0].check != third.check
 
 
 def test_when_no_checkpoint_is_whole_the_run_stops_and_does_not_start_over(memory: Path) -> None:

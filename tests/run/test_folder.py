@@ -103,6 +103,14 @@ def test_a_folder_renamed_or_a_config_edited_is_refused(tmp_path: Path) -> None:
         RunFolder.open(folder.path)
 
 
+def test_a_config_nested_too_deep_gets_a_sentence(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, {"lr": 0.1}, **SAME)
+    deep = '{"a":' * 900 + "1" + "}" * 900
+    (folder.path / "config.json").write_text(f'{{"config":{deep},"data":"d","numerics":"1"}}')
+    with pytest.raises(UnreadableRun, match="nested too deep"):
+        RunFolder.open(folder.path)
+
+
 def test_a_folder_without_config_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(DeepwideError, match="is not a run folder"):
         RunFolder.open(tmp_path)
@@ -126,6 +134,18 @@ def test_a_result_taken_back_is_kept_beside(tmp_path: Path) -> None:
     with folder.lease("two") as lease:
         lease.finish("done")
     assert folder.result() == {"status": "done"}
+
+
+def test_a_result_taken_back_replaces_no_other_one(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, {"lr": 0.1}, **SAME)
+    for why in ("one", "two", "three"):
+        if why == "three":
+            (folder.path / "result.1.json").unlink()  # somebody tidied up
+        with folder.lease("me") as lease:
+            lease.finish("failed", error=why)
+        folder.reopen()
+    kept = {path.name: json.loads(path.read_text())["error"] for path in folder.path.glob("result.*.json")}
+    assert kept == {"result.2.json": "two", "result.3.json": "three"}
 
 
 COUNTS = {"depth": 2, "width": 8, "block_params": 1536, "tokens": 512}

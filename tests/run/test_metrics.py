@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deepwide.run import FINISHED, RunFolder, UnreadableRun, has_result, read_run
-from deepwide.run.metrics import read_checked_result, read_last, read_metrics, read_result, whole
+from deepwide.run import FINISHED, RunFolder, UnreadableRun, canonical, has_result, metrics, read_run
+from deepwide.run.metrics import PIECES, read_checked_result, read_last, read_metrics, read_result, sample, whole
+from deepwide.run.records import parse_line
+from deepwide.run.seals import Chain, seal
 
 
 def finished(runs: Path, lr: float = 0.1, records: int = 3) -> RunFolder:
@@ -123,6 +125,20 @@ def test_zeros_that_never_became_data_are_a_torn_tail(tmp_path: Path) -> None:
     assert read_last(tmp_path) == ({"step": 1}, None)
 
 
+@pytest.mark.parametrize("record", ['{"step":1,"loss":1e999}', '{"step":1,"more":[{"a":-1e999}]}'])
+def test_a_number_that_no_float_holds_is_no_record(tmp_path: Path, record: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(record + "\n")
+    with pytest.raises(UnreadableRun, match="line 1: it holds a number that is not finite"):
+        read_metrics(tmp_path)
+
+
+@pytest.mark.parametrize("step", ["true", "1.5", '"1"', "null"])
+def test_a_record_has_an_integer_step(tmp_path: Path, step: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f'{{"step":{step}}}\n')
+    with pytest.raises(UnreadableRun, match="line 1: it has no step"):
+        read_metrics(tmp_path)
+
+
 def test_a_line_that_never_ends_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"a":"' + b"x" * (3 << 20) + b'"}\n')
     with pytest.raises(UnreadableRun, match="line 1: longer than 1 MiB"):
@@ -143,3 +159,60 @@ def test_a_status_that_nobody_knows_is_unreadable(tmp_path: Path, status: object
     (tmp_path / "result.json").write_text(json.dumps({"status": status}))
     with pytest.raises(UnreadableRun, match=r"result\.json is unreadable"):
         read_result(tmp_path)
+
+
+def long(folder: Path, sealed_from: int = 1, records: int = 3000) -> list[bytes]:
+    """Metrics of very many records, those before `sealed_from` as they were written before there were seals."""
+    chain, written = Chain(), []
+    for step in range(1, records + 1):
+        record = {"step": step, "loss": 1 / step}
+        line = seal(record, folder.name, chain.check) if step >= sealed_from else canonical(record).encode()
+        chain = chain.after(folder.name, line)
+        written.append(line + b"\n")
+    (folder / "metrics.jsonl").write_bytes(b"".join(written))
+    return written
+
+
+@pytest.mark.parametrize("sealed_from", [1, 1500, 5000])
+def test_a_very_long_file_is_shown_by_pieces_from_its_first_record_to_its_last(
+    tmp_path: Path, sealed_from: int
+) -> None:
+    written = long(tmp_path, sealed_from)
+    assert sample(tmp_path) == read_metrics(tmp_path), "as long as it is not long"
+    most = 220 * PIECES
+    assert sum(map(len, written)) > 2 * most
+    shown = sample(tmp_path, most)
+    steps = [record["step"] for record in shown]
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (1, 3000)
+    assert PIECES < len(steps) < 2000
+    assert all(record == {"step": record["step"], "loss": 1 / record["step"]} for record in shown)
+    with open(tmp_path / "metrics.jsonl", "ab") as file:
+        file.write(written[-1][:20])
+    assert sample(tmp_path, most)[-1]["step"] >= 2990, "a torn last line is none"
+
+
+def test_a_record_that_was_changed_is_not_shown(tmp_path: Path) -> None:
+    written = long(tmp_path)
+    steps = [record["step"] for record in sample(tmp_path, 300 * PIECES)]
+    followers = [step for step in steps if step - 1 in steps and step > 100]
+    written[followers[0] - 1] = written[followers[0] - 1].replace(b'"loss":0', b'"loss":1')
+    (tmp_path / "metrics.jsonl").write_bytes(b"".join(written))
+    with pytest.raises(UnreadableRun, match="a line in the middle: it is not what was written"):
+        sample(tmp_path, 300 * PIECES)
+
+
+def test_a_sample_reads_no_more_than_its_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = max(map(len, long(tmp_path, records=20_000)))
+    parsed = 0
+    whole_line = parse_line
+
+    def counted(line: bytes) -> dict[str, object] | str:
+        nonlocal parsed
+        parsed += len(line)
+        return whole_line(line)
+
+    monkeypatch.setattr(metrics, "parse_line", counted)
+    sample(tmp_path, 300 * PIECES)
+    assert parsed <= (300 + longest) * PIECES
+    assert sample(tmp_path / "none") == []

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepwide import files
 from deepwide.run import RunFolder, UnreadableRun, has_result
-from deepwide.run.records import canonical, parse
+from deepwide.run.records import canonical, parse, read_record
 from deepwide.run.toy import NUMERICS, ToyConfig
 from deepwide.sweeping.worker import Exit, work
 
@@ -38,6 +39,10 @@ def test_a_record_comes_back_as_it_was_on_one_line(record: dict[str, object]) ->
     assert "\n" not in line
     assert json.loads(line) == record
     assert canonical(json.loads(line)) == line
+
+
+def test_equal_records_are_equal_bytes_whatever_the_order_of_their_keys() -> None:
+    assert canonical({"b": 1, "a": {"d": 1, "c": 2}}) == canonical({"a": {"c": 2, "d": 1}, "b": 1})
 
 
 def test_what_is_not_a_number_is_written_as_null() -> None:
@@ -138,3 +143,15 @@ def test_a_lock_that_is_a_link_is_not_followed(memory: Path, tmp_path: Path) -> 
 def test_what_is_no_json_number_is_refused_wherever_it_stands(number: str, tmp_path: Path) -> None:
     with pytest.raises(UnreadableRun, match="not JSON"):
         parse(f'{{"a": [{number}]}}'.encode(), tmp_path / "x.json", "delete it")
+
+
+def test_a_file_larger_than_any_of_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "result.json"
+    with open(path, "wb") as file:
+        file.truncate(files.LARGEST_JSON + 1)  # sparse: it takes no room
+    with pytest.raises(UnreadableRun, match="larger than 64 MiB"):
+        read_record(path, "delete it")
+    monkeypatch.setattr(files, "LARGEST_JSON", 5)
+    path.write_text('{"a":1}')
+    with pytest.raises(UnreadableRun, match="larger than"):
+        read_record(path, "delete it")

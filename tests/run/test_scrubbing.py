@@ -75,3 +75,13 @@ def test_what_killed_workers_left_and_what_has_no_checksum_is_no_damage(memory: 
         ("result.json", "unchecked"),
         (".result.json.1.aa.tmp", "leftover"),
     ]
+
+
+def test_a_checkpoint_ahead_of_its_metrics_is_named(memory: Path) -> None:
+    folder = finished(memory)
+    (folder.path / "result.json").unlink()
+    path = folder.path / "metrics.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    found = [finding for finding in scrub(folder.path) if finding.kind == "damaged"]
+    assert [finding.file for finding in found] == ["checkpoints/4"]
+    assert "does not hold the 4 records before it" in found[0].what

@@ -211,11 +211,11 @@ def test_a_checkpoint_that_cannot_be_read_now_is_not_a_damaged_one(
     with folder.lease("me") as writer:
         for step in (1, 2):
             writer.checkpoint(step, TENSORS, {})
-    read, broken = files.open_regular, {"2"}
+    read, broken, number = files.open_regular, {"2"}, errno.EIO
 
     def failing(path: Path) -> object:
         if path.parent.name in broken:
-            raise OSError(errno.EIO, "Input/output error", str(path))
+            raise OSError(number, os.strerror(number), str(path))
         return read(path)
 
     monkeypatch.setattr(files, "open_regular", failing)
@@ -224,6 +224,9 @@ def test_a_checkpoint_that_cannot_be_read_now_is_not_a_damaged_one(
     assert saved.step == 1, "the one before will do"
     broken.add("1")
     with pytest.raises(OSError, match="Input/output error"):
+        folder.latest_checkpoint("numpy")
+    broken, number = {"2"}, errno.EMFILE
+    with pytest.raises(OSError, match="Too many open files"):  # says nothing about the checkpoint: never go back for it
         folder.latest_checkpoint("numpy")
 
 
@@ -249,3 +252,44 @@ def test_the_names_of_new_files_outlive_a_power_cut_before_a_checkpoint_does(
         monkeypatch.undo()
     renamed = events.index("before rename to 1")
     assert f"before fsync of the folder {folder.id}" in events[:renamed]
+
+
+def test_metrics_that_are_a_link_are_not_followed(folder: RunFolder, memory: Path) -> None:
+    (folder.path / "metrics.jsonl").symlink_to(memory / "elsewhere")
+    with folder.lease("me") as lease, pytest.raises(UnreadableRun, match="it is a link"):
+        lease.append({"step": 1, "loss": 1.0})
+    assert not (memory / "elsewhere").exists()
+
+
+def test_after_an_error_the_metrics_are_written_and_synced_anew(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync that failed has dropped what it could not write; the next one says that all is well (fsyncgate)."""
+
+    sync, path = files.sync, folder.path / "metrics.jsonl"
+
+    def failing(handle: int, name: str) -> None:
+        if name == "metrics.jsonl":
+            raise OSError(errno.EIO, "Input/output error", name)
+        sync(handle, name)
+
+    def train() -> None:
+        with monkeypatch.context() as broken, folder.lease("one") as lease:
+            lease.append({"step": 1, "loss": 1.0})
+            broken.setattr(files, "sync", failing)
+            lease.checkpoint(1, TENSORS, {})
+
+    with pytest.raises(OSError, match="metrics"):
+        train()
+    content, before = path.read_bytes(), path.stat().st_ino
+    synced: list[int] = []
+    monkeypatch.setattr(
+        files, "sync", lambda handle, name: (synced.append(os.fstat(handle).st_ino), sync(handle, name))
+    )
+    with folder.lease("two"):
+        pass
+    assert path.read_bytes() == content
+    assert path.stat().st_ino != before
+    assert path.stat().st_ino in synced
+    with folder.lease("three"):
+        assert path.stat().st_ino in synced, "once is enough"

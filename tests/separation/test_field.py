@@ -1,5 +1,7 @@
 """Ranks of matrices whose rank is known, and of matrices that two other programs rank too."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from deepwide.separation import field
 from deepwide.separation.blas import add_product
 from deepwide.separation.field import (
     LARGEST_PRIME,
+    LARGEST_SINGLE,
     PRIME,
     SECOND_PRIME,
     balanced,
@@ -191,9 +194,49 @@ def test_no_product_can_pass_the_exact_range(monkeypatch: pytest.MonkeyPatch) ->
     assert matrix_rank(matrix, LARGEST_PRIME) == 800
     assert max(worst) < 2**53
     worst.clear()
-    monkeypatch.setattr(field, "EXACT", 2**60)
+    monkeypatch.setattr(field, "EXACT", {8: 2**60})
     matrix_rank(matrix, LARGEST_PRIME)
     assert max(worst) > 2**53
+
+
+@pytest.mark.parametrize("prime", [3, 127, 367, LARGEST_SINGLE])
+@pytest.mark.parametrize(("rows", "columns", "rank"), [(700, 700, 700), (900, 600, 333), (300, 1200, 300), (5, 5, 0)])
+def test_float32_finds_the_rank_modulo_a_small_prime(prime: int, rows: int, columns: int, rank: int) -> None:
+    draw = np.random.default_rng(rows + prime)
+    left, right = draw.integers(0, prime, (rows, rank)), draw.integers(0, prime, (rank, columns))
+    matrix = balanced(left @ right, prime)
+    assert rank_in_place(matrix.astype(np.float32), prime) == flint_rank(matrix, prime)
+
+
+def test_no_product_in_float32_can_pass_the_exact_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, worst = add_product, []
+
+    def watched(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+        if c.size and a.size:
+            worst.append(float(abs(c).max()) + a.shape[1] * float(abs(a).max()) * float(abs(b).max()))
+        honest(c, a, b)
+
+    monkeypatch.setattr(field, "add_product", watched)
+    for prime in (127, LARGEST_SINGLE):
+        matrix = balanced(np.random.default_rng(4).integers(0, prime, (2000, 900)), prime).astype(np.float32)
+        assert rank_in_place(matrix, prime) == 900
+    assert max(worst) <= 2**24 - 2**9
+
+
+def test_a_prime_that_float32_cannot_hold_is_refused() -> None:
+    with pytest.raises(AssertionError, match="too large"):
+        rank_in_place(np.eye(3, dtype=np.float32), 509)
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_the_largest_exact_integers_are_reduced_rightly(size: int) -> None:
+    """The multiple of p that is subtracted must be exact too, not only the number."""
+    real: Any = np.float64 if size == 8 else np.float32
+    prime = LARGEST_PRIME if size == 8 else LARGEST_SINGLE
+    numbers = [sign * (field.EXACT[size] - k) for k in range(2000) for sign in (1, -1)]
+    reduced = field.reduce(np.array(numbers, dtype=real)[None, :], prime)[0]
+    assert [int(x) % prime for x in reduced] == [n % prime for n in numbers]
+    assert abs(reduced).max() <= prime / 2 + 2
 
 
 @pytest.mark.parametrize("panel", [1, 8, 33, 256, 1000])

@@ -1,4 +1,4 @@
-"""Certificates of diagonal weights: measured, stored, resumed, checked again, refused."""
+"""Certificates of structured weights: measured, stored, resumed, checked again, refused."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.separation import PRIME, TooLargeError, is_structured, structured_rank, verify_structured
 from deepwide.separation import structured_certificate as module
-from deepwide.separation.structured import class_rank
+from deepwide.separation.structured import Kind, class_rank
 from separation.builders import PUBLISHED, is_one_sentence, reseal
 
 STRUCTURED = PUBLISHED.parent / "structured"
@@ -30,6 +30,29 @@ def test_where_it_meets_the_upper_bound_the_rank_is_proved(path: Path) -> None:
     assert answer.rows()[0]["largest"] == (17, 9)
     assert is_structured(path)
     assert verify_structured(path).lower == 49
+
+
+@pytest.mark.parametrize("weights", ["diagonal", "pairs"])
+def test_large_classes_are_ranked_in_float32_and_verified_in_float64(
+    weights: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FLINT_ROWS", 100)
+    told: list[tuple[str, float]] = []
+    out = tmp_path / "c.json"
+    answer = structured_rank(3, 3, weights=weights, out=out, progress=lambda text, share: told.append((text, share)))
+    assert (answer.lower, answer.reached, answer.prime, answer.weights) == (3102, True, 127, weights)
+    assert answer.second is not None
+    assert (answer.second.prime, answer.second.algorithm) == (131, "sgemm")
+    assert [share for _, share in told] == sorted(share for _, share in told)
+    assert told[-1][1] == pytest.approx(1)
+    verified = verify_structured(out)
+    assert (verified.lower, verified.algorithm) == (3102, "dgemm")
+    assert verified.prime > 10_000
+
+
+def test_other_weights_are_refused_in_a_sentence() -> None:
+    with pytest.raises(DeepwideError, match="'diagonal' or 'pairs'"):
+        structured_rank(2, 3, weights="random")  # type: ignore[arg-type]
 
 
 def test_where_it_does_not_it_says_at_least() -> None:
@@ -59,7 +82,7 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_finished_classes_of_another_case_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    finished = module._Finished(out, 2, 4, 0)
+    finished = module._Finished(out, 2, 4, 0, "diagonal")
     finished._saved -= 10
     finished.add("dgemm/1048573/2/0", 5)
     with pytest.raises(DeepwideError, match="another case"):
@@ -122,4 +145,5 @@ def test_primes_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 def test_published_certificates_load(file: Path) -> None:
     certificate = module.read_structured(file)
     assert certificate.lower <= certificate.upper
-    assert file.stem == f"L{certificate.depth}-d{certificate.width}-seed{certificate.seed}"
+    kind = "" if certificate.weights == "diagonal" else f"-{certificate.weights}"
+    assert file.stem == f"L{certificate.depth}-d{certificate.width}{kind}-seed{certificate.seed}"

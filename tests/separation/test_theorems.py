@@ -9,10 +9,8 @@ import deepwide
 from deepwide.errors import DeepwideError
 from deepwide.separation.curves import bounds_curves
 from deepwide.separation.dimensions import dimension_count, one_head_total
-from deepwide.separation.network import Case
 from deepwide.separation.theorems import (
     bounds,
-    bounds_of,
     corollary_1,
     corollary_2,
     first_crossing,
@@ -25,6 +23,7 @@ from deepwide.separation.theorems import (
     structured_bound,
     theorem_1,
     theorem_2,
+    theorem_for,
     why,
 )
 
@@ -254,9 +253,11 @@ def test_a_match_asks_for_a_width_or_for_nothing() -> None:
     assert all(isinstance(match.width, str) for match in huge if match.lower_log3 > 700)
 
 
-def test_the_bounds_of_a_case_exist_where_the_theorems_are_about_it() -> None:
-    assert bounds_of(Case(2, 3)) == bounds(2, 3)
-    assert bounds_of(Case(2, 3, causal=True)) is None
+@pytest.mark.parametrize(("depth", "width", "heads"), [(6, 1000, 8), (2, 9, 1), (12, 768, 12), (2, 3, 3)])
+def test_the_theorem_alone_is_what_the_bounds_say_of_it(depth: int, width: int, heads: int) -> None:
+    alone, all_bounds = theorem_for(depth, width, heads), bounds(depth, width, heads)
+    assert (alone.number, alone.regime, alone.why) == (all_bounds.theorem, all_bounds.regime, all_bounds.why)
+    assert (alone.lower, alone.upper) == (all_bounds.lower, all_bounds.upper)
 
 
 def test_it_is_frozen_and_gives_a_table() -> None:

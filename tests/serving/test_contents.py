@@ -8,6 +8,7 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.serving import contents as module
 from deepwide.serving.contents import Contents
+from deepwide.sweeping import read_spec
 
 
 @pytest.fixture
@@ -53,6 +54,28 @@ def test_links_and_hidden_folders_are_not_followed(tmp_path: Path) -> None:
     assert Contents(served).index().sweeps == ()
 
 
+def test_a_study_that_is_a_link_to_another_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text('{"password": "hunter2"}')
+    for name in ("begun", "bare"):
+        (tmp_path / "served" / name).mkdir(parents=True)
+        (tmp_path / "served" / name / "study.json").symlink_to(tmp_path / "secret.json")
+    (tmp_path / "served" / "begun" / "started.json").write_text("{}")
+    assert Contents(tmp_path / "served").index().studies == ()
+
+
+def test_a_spec_is_read_again_only_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(module, "read_spec", lambda path: read.append(path) or read_spec(path))
+    (tmp_path / "other.toml").write_text("[tool]")
+    (tmp_path / "one.toml").write_text('name = "one"\nseeds = [0]\n[run]\ntrainer = "toy"\n')
+    contents = Contents(tmp_path, fresh_seconds=0)
+    for _ in range(3):
+        assert [entry.name for entry in contents.index().sweeps] == ["one"]
+    assert len(read) == 2
+    (tmp_path / "one.toml").write_text('name = "two"\nseeds = [0, 1]\n[run]\ntrainer = "toy"\n')
+    assert [entry.name for entry in contents.index().sweeps] == ["two"]
+
+
 def test_a_walk_ends_early_and_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_FOLDERS", 2)
     assert not Contents(home).index().complete
@@ -88,10 +111,6 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
         Contents(tmp_path / "absent")
 
 
-def test_a_linked_picture_is_not_a_study_s_figure(tmp_path: Path) -> None:
-    secret = tmp_path / "secret.svg"
-    secret.write_text("<svg/>")
-    link = tmp_path / "link.svg"
-    link.symlink_to(secret)
-    assert module.is_figure(secret)
-    assert not module.is_figure(link)
+def test_a_number_behind_a_verdict_says_what_it_is(contents: Contents) -> None:
+    study = next(entry for entry in contents.index().studies if entry.status == "finished")
+    assert study.measured == ("largest k: 8", "largest k: 8", "words compared: 57,264")

@@ -1,10 +1,13 @@
 """Requests that must not be answered: foreign hosts, foreign pages, huge bodies; and what every answer says."""
 
+import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from deepwide.serving import guard
 from deepwide.serving.guard import LARGEST_BODY, LONGEST_ADDRESS, Guard, is_loopback
 
 WANTED = {"depth": 1, "width": 1}
@@ -29,8 +32,8 @@ def test_this_machine_s_own_names_are_answered(client: TestClient, host: str) ->
 def test_an_exposed_server_answers_to_addresses_and_to_its_own_name_only() -> None:
     async def nothing(*_: Any) -> None: ...
 
-    guard = Guard(nothing, names=("box",), exposed=True)
-    assert [guard.is_ours(host) for host in ("192.168.0.7:80", "box:80", "BOX", "evil.example")] == [
+    ours = Guard(nothing, names=("box",), exposed=True)
+    assert [ours.is_ours(host) for host in ("192.168.0.7:80", "box:80", "BOX", "evil.example")] == [
         True,
         True,
         True,
@@ -110,3 +113,61 @@ def test_a_web_socket_is_closed_at_once(client: TestClient) -> None:
 )
 def test_which_addresses_only_this_machine_can_reach(host: str, alone: bool) -> None:
     assert is_loopback(host) is alone
+
+
+async def answered(app: Any, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a guarded application answers to a POST whose body comes in these messages and then never goes on."""
+    sent: list[dict[str, Any]] = []
+    left = list(messages)
+
+    async def receive() -> dict[str, Any]:
+        if not left:
+            await asyncio.sleep(3600)
+        return left.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "scheme": "http", "headers": [(b"host", b"localhost")]}
+    await Guard(app)(scope, receive, send)
+    return sent
+
+
+async def reads_all(_: Any, receive: Any, send: Any) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    part = {"type": "http.request", "body": b"{", "more_body": True}
+    sent = asyncio.run(answered(reads_all, part, part))
+    assert [message["status"] for message in sent if "status" in message] == [408]
+    whole = {"type": "http.request", "body": b"}", "more_body": False}
+    assert asyncio.run(answered(reads_all, part, whole))[0]["status"] == 200
+
+
+def test_a_client_that_listens_may_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.1)
+
+    async def waits(_: Any, receive: Any, send: Any) -> None:
+        await receive()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(receive(), 0.4)  # as a stream waits for the client to leave
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    sent = asyncio.run(answered(waits, {"type": "http.request", "body": b"", "more_body": False}))
+    assert sent[0]["status"] == 200
+
+
+def test_a_server_that_stops_says_so_to_who_is_still_sending() -> None:
+    async def stopped() -> list[dict[str, Any]]:
+        part = {"type": "http.request", "body": b"{", "more_body": True}
+        task = asyncio.create_task(answered(reads_all, part))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        return await task
+
+    assert asyncio.run(stopped())[0]["status"] == 503

@@ -1,13 +1,18 @@
 """Sweeps and studies over HTTP: states, curves, figures, reports; and paths that lead nowhere."""
 
+import base64
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from deepwide.serving import live as module
+from deepwide.report import make_report, to_html
+from deepwide.serving import make_app
 from deepwide.serving.live import FitAnswer, Live
+from deepwide.serving.pages import REPORT
 from deepwide.studies import estimated_seconds, read_result, studies
 from deepwide.sweeping import RunsReader, SweepState
 from serving.folders import EVIL
@@ -27,13 +32,6 @@ def test_curves_are_those_of_the_runs(client: TestClient, keys: dict[str, str], 
     (curve,) = client.get(f"/api/sweeps/{keys['runs/few']}/curves", params={"run": run}).json()
     records = (home / "runs" / "few" / run / "metrics.jsonl").read_text().splitlines()
     assert curve["points"] == [[json.loads(line)["step"], json.loads(line)["loss"]] for line in records]
-
-
-def test_a_long_curve_is_thinned_and_keeps_its_end() -> None:
-    points = [(step, 1.0) for step in range(10_001)]
-    thinned = module._thinned(points)
-    assert len(thinned) <= module.MOST_POINTS
-    assert (thinned[0], thinned[-1]) == (points[0], points[-1])
 
 
 @pytest.mark.parametrize("run", ["..", "../few", "/etc", "0" * 16, "%2e%2e%2f"])
@@ -69,16 +67,34 @@ def test_a_study_and_its_report(client: TestClient, keys: dict[str, str], home: 
     assert known == {name: estimated_seconds(study) for name, study in studies().items()}
 
 
-def test_a_hostile_picture_can_run_nothing(client: TestClient, keys: dict[str, str]) -> None:
-    answer = client.get(f"/api/studies/{keys['studies/stair-cpu']}/figures/evil.svg")
-    assert EVIL in answer.text
-    assert answer.headers["content-type"] == "image/svg+xml"
-    assert answer.headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+def test_a_study_s_page_is_its_report_with_the_way_to_the_other_pages(
+    client: TestClient, keys: dict[str, str], home: Path
+) -> None:
+    key = keys["studies/stair-cpu"]
+    page = client.get(f"/studies/{key}")
+    assert page.status_code == 200
+    assert "aria-current=page>Studies" in page.text
+    body = page.text.partition("<header>")[2]
+    assert body == client.get(f"/api/studies/{key}/report").text.partition("<header>")[2]
+    assert body == to_html(make_report(home / "studies" / "stair-cpu")).partition("<header>")[2]
+    assert page.headers["content-security-policy"] == REPORT
+    assert EVIL not in page.text, "a picture is an image's address, in which nothing runs"
+    assert client.get(f"/studies/{keys['studies/torn']}").status_code == 422
+    unknown = client.get("/studies/<b>x")
+    assert unknown.status_code == 404
+    assert "There is no such study under the served folder." in unknown.text
 
 
-@pytest.mark.parametrize("name", ["study.json", "..%2fstair-cpu%2fevil.svg", "%2e%2e", "page.md", "evil"])
-def test_only_a_study_s_pictures_are_figures(client: TestClient, keys: dict[str, str], name: str) -> None:
-    assert client.get(f"/api/studies/{keys['studies/stair-cpu']}/figures/{name}").status_code == 404
+def test_a_picture_that_is_a_link_is_not_in_a_study_s_page(tmp_path: Path, home: Path) -> None:
+    study = tmp_path / "served" / "stair"
+    shutil.copytree(home / "studies" / "stair-cpu", study)
+    (tmp_path / "secret").write_text("<svg>secret</svg>")
+    (study / "link.svg").symlink_to(tmp_path / "secret")
+    client = TestClient(make_app(tmp_path / "served"), base_url="http://127.0.0.1")
+    key = client.get("/api/index").json()["studies"][0]["id"]
+    for path in (f"/studies/{key}", f"/api/studies/{key}/report"):
+        pictures = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)"', client.get(path).text)
+        assert [b"secret" in base64.b64decode(each) for each in pictures] == [False], "evil.svg is a plain file"
 
 
 def test_a_fit_is_made_once_for_the_same_runs(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide import DeepwideError, Shape
-from deepwide.shape import device_memory, inference_memory, training_memory
+from deepwide.shape import Extra, device_memory, inference_memory, training_memory
 
 torch = pytest.importorskip("torch", reason="needs the train extra: pip install 'deepwide[dev]'")
 nn = torch.nn
@@ -75,6 +75,7 @@ def test_parameters_of_every_stage_are_those_of_its_modules(data: st.DataObject)
     assert memory.stage_params == tuple(on_one_device(shape, t, p, stage) for stage in range(p))
 
 
+MIXTURE = {"experts": {"experts": 4, "active": 1, "width": 8}}
 SHAPE = Shape(depth=8, width=256, heads=8, kv_heads=4, vocab=1000, context=128, tied=False, positions="rotary")
 
 
@@ -87,6 +88,44 @@ def test_one_device_needs_what_the_whole_model_needs(recompute: bool, precision:
         assert getattr(one, part) == getattr(whole, part), part
     assert one.training == whole.total
     assert one.inference == inference_memory(SHAPE, batch=3).total
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_experts_are_shared_by_data_parallel_ranks_and_split_by_tensor_ranks(data: st.DataObject) -> None:
+    pick, several = data.draw, st.sampled_from([1, 2, 4])
+    t, p, e = pick(several), pick(st.sampled_from([1, 2])), pick(several)
+    moe: dict[str, Any] = {"experts": 4 * pick(st.integers(1, 3)), "active": 2, "width": 4 * pick(st.integers(1, 5))}
+    moe |= {"shared": pick(st.integers(0, 2)), "dense_layers": tuple(range(pick(st.integers(0, 4))))}
+    shape = SHAPE.but(depth=4, ff="gated", ff_bias=False, experts=moe)
+    memory = device_memory(shape, tensor_parallel=t, pipeline_stages=p, data_parallel=4, expert_parallel=e, zero=1)
+    mixture = shape.experts
+    assert mixture is not None
+    dense = shape.but(experts=None)
+    for stage in range(p):
+        layers = range(stage * 4 // p, (stage + 1) * 4 // p)
+        routed = [i for i in layers if i not in mixture.dense_layers]
+        with torch.device("meta"):
+            one = [nn.Linear(256, mixture.width // t, False) for _ in range(2)]
+            one += [nn.Linear(mixture.width // t, 256, False)]
+            router = nn.Linear(256, mixture.experts, False)
+            inner = [nn.Linear(256, dense.ff_width // t, False) for _ in range(2)]
+            inner += [nn.Linear(dense.ff_width // t, 256, False)]
+        expert, feed_forward = (sum(m.weight.numel() for m in modules) for modules in (one, inner))
+        each = (mixture.experts // e + mixture.shared) * expert + router.weight.numel() - feed_forward
+        assert memory.stage_params[stage] == on_one_device(dense, t, p, stage) + len(routed) * each
+    if t == p == 1:
+        whole = training_memory(shape)
+        assert memory.activations == whole.activations
+        own = (4 - len(mixture.dense_layers)) * mixture.experts // e * expert
+        assert memory.optimiser == 12 * (-(-(memory.stage_params[0] - own) // 4) + -(-own // (4 // e)))
+        assert memory.weights == 2 * (whole.weights // 2 - own * (e - 1))
+
+
+def test_windows_shorten_the_cache_of_the_stage_that_has_them() -> None:
+    windowed = SHAPE.but(window=16, sliding_layers=tuple(range(6)))
+    assert device_memory(windowed).inference == inference_memory(windowed).total
+    assert device_memory(windowed, pipeline_stages=4).cache == device_memory(SHAPE, pipeline_stages=4).cache
 
 
 def test_zero_splits_the_optimiser_then_gradients_then_weights() -> None:
@@ -124,7 +163,11 @@ def test_tensor_parallel_ranks_share_activations_and_cache_and_pipelines_keep_ba
         ({}, {"tensor_parallel": 3}, "do not divide over 3 tensor"),
         ({}, {"zero": 4}, "zero must be 0, 1, 2 or 3"),
         ({}, {"data_parallel": 0}, "data_parallel must be at least 1"),
-        ({"experts": {"experts": 4, "active": 1, "width": 8}}, {}, "dense decoders"),
+        ({}, {"expert_parallel": 2, "data_parallel": 2}, "expert_parallel is for models with experts"),
+        (MIXTURE, {"expert_parallel": 3, "data_parallel": 3}, "expert_parallel 3 must divide the 4 experts"),
+        (MIXTURE, {"expert_parallel": 2}, "and the 1 data parallel ranks"),
+        (MIXTURE | {"heads": 32, "head_dim": 8}, {"tensor_parallel": 16}, "experts of width 8 do not divide over 16"),
+        ({"extras": (Extra(name="gate", params=3),)}, {}, "whose layers are all alike"),
         ({"kind": "encoder"}, {}, "decoders with a head"),
     ],
 )

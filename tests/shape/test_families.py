@@ -16,6 +16,7 @@ transformers = pytest.importorskip("transformers", reason="needs the dev extra: 
 
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 WINDOW_FOR_ALL = {"mistral", "mixtral", "phi3", "qwen3_moe"}
+WITH_EXPERTS = {name for name, family in FAMILIES.items() if family.has_experts}
 WINDOW_BY_LAYER = {"qwen2", "qwen3", "gemma2", "gemma3_text"}
 
 
@@ -44,13 +45,13 @@ def shapes(draw: st.DrawFn, family: str) -> Shape:
     if family in WINDOW_FOR_ALL | WINDOW_BY_LAYER and draw(st.booleans()):
         chosen = draw(st.sets(st.integers(0, depth - 1), min_size=1)) if family in WINDOW_BY_LAYER else range(depth)
         fields |= {"window": draw(st.integers(2, 20)), "sliding_layers": tuple(sorted(chosen))}
-    if family in {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"}:
+    if family in WITH_EXPERTS:
         experts = draw(st.integers(2, 6))
         moe = {"experts": experts, "active": draw(st.integers(1, experts)), "width": fields["ff_width"]}
         if family == "qwen3_moe":
             moe |= {"width": draw(st.integers(3, 30))}
             moe |= {"dense_layers": tuple(sorted(draw(st.sets(st.integers(0, depth - 1)))))}
-        if family.startswith("deepseek"):
+        if family.startswith("deepseek") or family == "glm4_moe":
             moe |= {"width": draw(st.integers(3, 30)), "shared": draw(st.integers(1, 3))}
             moe |= {"dense_layers": tuple(range(draw(st.integers(0, depth))))}
         fields["experts"] = moe
@@ -72,6 +73,8 @@ def shapes(draw: st.DrawFn, family: str) -> Shape:
         fields |= {"kv_heads": kv_heads, "block_norms": draw(st.integers(1, 2))}
         fields |= {"qkv_bias": bias, "out_bias": bias, "ff_bias": bias}
         fields |= {"positions": draw(st.sampled_from(["rotary", "alibi"]))}
+    if family == "glm4_moe":
+        fields |= {"qkv_bias": bias, "qk_norm": draw(st.sampled_from(["none", "head"]))}
     if family == "phi":
         fields["qk_norm"] = draw(st.sampled_from(["none", "head"]))
     if family == "stablelm":
@@ -144,8 +147,7 @@ def _needed(config: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in config.items() if k.startswith(words) or k in ("hidden_size", "vocab_size", "ffn_dim")}
 
 
-@pytest.mark.parametrize("family", [f for f in FAMILIES if FAMILIES[f].name not in
-                                    {"mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"}])  # fmt: skip
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - WITH_EXPERTS))
 def test_flops_equal_torchs_counter_on_the_meta_device(family: str) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -165,6 +167,23 @@ def test_flops_equal_torchs_counter_on_the_meta_device(family: str) -> None:
         assert counter.get_total_flops() == batch * (flops(shape, T).training - flops(shape, T).forward)
 
     check()
+
+
+@pytest.mark.parametrize(
+    ("family", "shared"), [(None, 0), (None, 1), ("mixtral", 0), ("qwen3_moe", 0), ("glm4_moe", 2)]
+)
+def test_a_saved_plan_with_experts_is_built_to_the_counted_parameters(family: str | None, shared: int) -> None:
+    from deepwide import plan
+
+    for budget, experts, active, granularity in (("20M", 8, 2, None), ("1.3B", 64, 8, None), ("700M", 32, 4, 12.0)):
+        options = {"experts": experts, "active": active, "shared": shared, "granularity": granularity}
+        answer = plan(budget, family=family, kv_heads=2, **options)
+        model = build(write_config(answer.shape, answer.family))
+        assert count(model) == answer.params.total == answer.mixture.total_params
+        assert count(model, blocks_only=True) == answer.params.block
+        routed = sum(p.numel() for name, p in model.named_parameters() if ".experts." in name)
+        assert routed == answer.mixture.routed_params
+        assert answer.params.active == answer.params.total - routed * (experts - active) // experts
 
 
 def test_a_shape_the_family_cannot_express_is_refused_with_the_reason() -> None:

@@ -59,7 +59,7 @@ def test_a_small_run_tests_every_network_at_both_lengths(tmp_path: Path) -> None
     assert [(each["depth"], each["seed"]) for each in networks] == [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert all(0 <= each["right"] <= 1 and 0 <= each["longer"] <= 1 for each in networks)
     assert len(result.measured.table("cells")) == 2
-    assert "![accuracy](accuracy.svg)" in (tmp_path / "page.md").read_text()
+    assert result.figures == ("accuracy",)
     assert "longer words" in (tmp_path / "accuracy.svg").read_text()
 
 

@@ -178,7 +178,7 @@ def test_tiny_networks_are_trained_and_judged(tmp_path: Path) -> None:
     assert result.measured.number("runs").value == 12
     assert [row["depth"] for row in result.measured.table("noise")] == [1, 2, 3]
     assert [row["pair"] for row in result.measured.table("crossings") if row["neighbours"]] == ["1/2", "2/3"]
-    assert "The best depth grows" in (tmp_path / "page.md").read_text()
+    assert "The best depth grows" in result.verdicts[-1].claim
 
 
 def test_the_original_s_size_is_stated_and_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

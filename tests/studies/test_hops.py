@@ -96,7 +96,7 @@ def test_a_tiny_run_measures_everything_and_decides_nothing(tmp_path: Path) -> N
     by_seed = [max(row["attention"] for row in mine if row["seed"] == seed) for seed in (0, 1)]
     assert best[2, 2, 1] == pytest.approx(sum(by_seed) / 2)
     for picture in ("accuracy", "attention"):
-        assert f"![{picture}]({picture}.svg)" in (tmp_path / "page.md").read_text()
+        assert picture in result.figures
         assert "<svg" in (tmp_path / f"{picture}.svg").read_text()
 
 

@@ -165,8 +165,7 @@ def test_a_tiny_run_measures_all_that_the_rules_ask_for(tiny: Path) -> None:
     heads = [row for row in measured.table("heads") if (row["depth"], row["seed"]) == (2, 101)]
     assert max(row["induction"] for row in heads) == last[2, 101]["induction"]
     assert measured.number("networks of 2 layers that copy").value == 0
-    page = (tiny / "page.md").read_text()
-    assert "![training](training.svg)" in page
+    assert "training" in read_result(tiny).figures
     assert "2 layers" in (tiny / "training.svg").read_text()
 
 

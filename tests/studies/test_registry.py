@@ -45,7 +45,7 @@ def outside(home: Path, program: str, entries: str) -> list[str]:
 
 def test_an_installed_package_adds_a_study_from_outside(tmp_path: Path) -> None:
     assert outside(tmp_path, USE, "toys = plugin:Toys") == ["reproduced"]
-    assert (tmp_path / "toys" / "page.md").exists()
+    assert (tmp_path / "toys" / "study.json").exists()
 
 
 @pytest.mark.parametrize(

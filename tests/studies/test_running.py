@@ -35,14 +35,11 @@ def test_a_study_writes_its_folder_and_ends_in_a_verdict(tmp_path: Path) -> None
     seen: list[str] = []
     result = run_study(Toys(), out=tmp_path, progress=lambda what, _: seen.append(what))
     assert [verdict.outcome for verdict in result.verdicts] == [REPRODUCED]
-    assert {"started.json", "measured.json", "study.json", "page.md", "runs.csv", "runs"} <= files(tmp_path)
+    assert {"started.json", "measured.json", "study.json", "runs.csv", "runs"} <= files(tmp_path)
     assert read_result(tmp_path) == result
     assert not result.rules_changed
     assert {"toys", "measuring"} <= set(seen)
     assert result.rows()[0]["outcome"] == REPRODUCED
-    page = (tmp_path / "page.md").read_text()
-    for words in ("Do toys finish?", "**reproduced**", "reproduced if all runs are done", "https://example.org/toys"):
-        assert words in page
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +78,6 @@ def test_rules_changed_after_the_start_are_reported(tmp_path: Path) -> None:
     result = run_study(Changed(), out=tmp_path)
     assert result.rules_changed
     assert [note.code for note in result.notes] == ["rules_changed"]
-    assert "rules were changed" in (tmp_path / "page.md").read_text()
 
 
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,11 +252,6 @@ def test_a_study_without_its_data_does_not_begin(tmp_path: Path) -> None:
     assert not (tmp_path / "sums").exists()
     forecast = dry_run(Sums(), "paper", out=tmp_path / "sums")
     assert forecast.missing == "there is no file lost: set data to one."
-
-
-def test_the_page_ends_with_the_command_that_made_it(tmp_path: Path) -> None:
-    run_study(Sums(), out=tmp_path, command="deepwide study run sums")
-    assert (tmp_path / "page.md").read_text().endswith("\n    deepwide study run sums\n")
 
 
 def test_a_dry_run_says_what_is_in_the_folder_and_what_is_left(tmp_path: Path) -> None:

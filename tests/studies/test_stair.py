@@ -45,7 +45,6 @@ def test_a_small_run_proves_its_claims(tmp_path: Path) -> None:
     assert rows[3, "past"]["formula_depth"] == 3
     assert rows[3, "both"]["formula"] == "P (a & c S< a & c U> a)"
     assert rows[3, "both"]["words"] == 3 + 9 + 27 + 81 + 20
-    assert "STAIR_k" in (tmp_path / "page.md").read_text()
 
 
 def test_a_study_that_is_stopped_says_so(tmp_path: Path) -> None:

@@ -311,7 +311,7 @@ class Sweep:
             result = folder.result() or {"status": "unfinished"}
             truth = [{"step": step, "loss": loss(cell.id, step)} for step in range(1, STEPS + 1)]
             died = [n for (run, _), n in self.world.deaths.items() if run == cell.id]
-            deaths = sum(died) if self.drivers > 1 else max(died, default=0)  # another driver may see them later
+            deaths = max(died, default=0)
             if result["status"] == "failed":
                 if deaths < 3 or folder.metrics() != truth[: len(folder.metrics())]:
                     self.wrong.append(f"{cell.id} failed after {deaths} deaths without progress: {result}")

@@ -21,7 +21,7 @@ from deepwide.run.lease import _machine
 from deepwide.sweeping import Cell, Driver, Resources, Spec, cell_state, cells_of, export, table
 from deepwide.sweeping import driver as driver_module
 from deepwide.sweeping.executors import LocalExecutor
-from deepwide.sweeping.worker import work
+from deepwide.sweeping.worker import Exit, work
 from sweeping.toys import deepwide, start, toys, write_toml
 
 
@@ -101,19 +101,18 @@ def test_a_lease_damaged_while_its_worker_runs_ends_that_cell_and_not_the_drive(
 def test_sigterm_to_the_driver_checkpoints_and_the_sweep_resumes_to_the_same_table(
     memory: Path, tmp_path: Path
 ) -> None:
-    slow = {"seconds_per_step": 0.05, "steps": 25, "checkpoint_every": 20}
+    slow = {"seconds_per_step": 0.1, "steps": 25, "checkpoint_every": 20}
     file = write_toml(tmp_path / "toys.toml", grid={"width": [2, 3]}, run=slow)
     spec = toys(grid={"width": [2, 3]}, run=slow)
     driver = start("sweep", "run", file, "--runs", memory / "runs")
     _until(lambda: states(spec, memory / "runs")["running"] == 2)
-    time.sleep(0.3)
     began = time.monotonic()
     driver.send_signal(signal.SIGTERM)
-    driver.communicate(timeout=20)
+    driver.communicate(timeout=60)
     assert driver.returncode == 130
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20, "on a busy machine, too"
     stopped = [cell_state(cell, memory / "runs") for cell in cells_of(spec)]
-    assert sum(s.state == "interrupted" and bool(s.checkpoint) for s in stopped) == 2
+    assert sum(s.state == "interrupted" and s.checkpoint is not None for s in stopped) == 2
     assert deepwide("sweep", "resume", file, "--runs", memory / "runs").returncode == 0
     drive(spec, memory / "whole")
     assert csv(spec, memory / "runs", tmp_path) == csv(spec, memory / "whole", tmp_path)
@@ -266,11 +265,54 @@ def test_deaths_count_only_without_progress(memory: Path) -> None:
     assert "ended 3 times without a new checkpoint (last: lost)" in state.error
 
 
+def test_progress_by_somebody_else_s_worker_counts_too(memory: Path) -> None:
+    """Three deaths here; before the cell is given up, the worker of another driver saves a checkpoint."""
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+
+    class WithAnother(Scripted):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            folder = cell.folder(memory)
+            if len(self.starts) == 3 and self.seconds > self.starts[2] + 0.5 and folder.checkpoint_steps() == [1]:
+                with folder.lease("another") as writer:
+                    writer.checkpoint(2, {"weights": np.zeros((4, 4)), "momentum": np.zeros((4, 4))}, {})
+
+    WithAnother(*[dies(1)] * 3).drive([cell], memory)
+    assert cell_state(cell, memory).state == "done"
+
+
 def test_leaving_in_good_order_counts_nothing_on_an_executor_that_knows_no_codes(memory: Path) -> None:
     (cell,) = cells_of(toys(grid={}, seeds=[0]))
     driver = Scripted(*[stumbles("")] * 9).drive([cell], memory)
     assert driver.outcome.started == 10
     assert cell_state(cell, memory).state == "done"
+
+
+class WithCodes(Scripted):
+    """The same on an executor that knows exit codes; a worker without a script finishes its cell."""
+
+    def __init__(self, *codes: Exit) -> None:
+        super().__init__(*[lambda *_: None] * len(codes))
+        self.codes = list(codes)
+
+    def poll(self, job: int) -> int | None:
+        super().poll(job)
+        return self.codes.pop(0) if self.codes else Exit.FINISHED
+
+
+@pytest.mark.parametrize("code", [Exit.HELD, Exit.FENCED, Exit.STOPPED])
+def test_a_worker_that_was_fenced_or_asked_to_stop_counts_nothing(memory: Path, code: Exit) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    driver = WithCodes(*[code] * 5).drive([cell], memory)
+    assert driver.outcome.started == 6
+    assert driver.outcome.blocked == {}
+    assert cell_state(cell, memory).state == "done"
+
+
+def test_a_full_disk_starts_nothing_more(memory: Path) -> None:
+    outcome = WithCodes(Exit.DISK_FULL).drive(cells_of(toys(grid={}, seeds=[0, 1])), memory).outcome
+    assert outcome.disk_full
+    assert outcome.started == 1
 
 
 def test_an_error_that_passes_is_tried_again_after_a_while_and_one_that_does_not_blocks_that_cell(memory: Path) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from deepwide.run import UnreadableRun
 from deepwide.sweeping import Exit, Resources, cells_of
 from deepwide.sweeping.executors import LocalExecutor, cores, worker_command, worker_environment
+from deepwide.sweeping.ray import run_command
+from deepwide.sweeping.slurm import SlurmExecutor
 from sweeping.toys import toys
 
 
@@ -76,3 +79,25 @@ def test_one_worker_per_core_unless_asked_otherwise() -> None:
     assert LocalExecutor(Resources()).slots == cores() == len(os.sched_getaffinity(0))
     assert LocalExecutor(Resources(threads=10**6)).slots == 1
     assert LocalExecutor(Resources(), 7).slots == 7
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("executor", ["local", "slurm", "ray"])
+def test_a_log_that_is_a_link_or_a_pipe_is_refused_by_every_executor(
+    memory: Path, kind: str, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    folder, elsewhere = cell.folder(memory / "runs").path, memory / "elsewhere"
+    if kind == "link":
+        (folder / "worker.log").symlink_to(elsewhere)
+    else:
+        os.mkfifo(folder / "worker.log")
+    monkeypatch.setenv("PATH", "/nowhere")  # nothing is submitted
+    start = {
+        "local": lambda: LocalExecutor(Resources()).start([folder], "me"),
+        "slurm": lambda: SlurmExecutor(Resources(), 1, (), memory / "runs").start([folder], "me"),
+        "ray": lambda: run_command([sys.executable, "-c", "print(1)"], {}, str(folder / "worker.log")),
+    }
+    with pytest.raises(UnreadableRun, match="not a regular file"):
+        start[executor]()
+    assert not elsewhere.exists()

@@ -12,7 +12,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.shape import flops
-from deepwide.sweeping import cells_of, make_spec
+from deepwide.sweeping import cells_of, grid, make_spec
 from deepwide.sweeping.grid import width_for
 from deepwide.sweeping.spec import Iso
 from deepwide.sweeping.trainers import TransformerTrainer
@@ -264,3 +264,14 @@ def test_a_listed_cell_that_contradicts_is_refused(changes: dict[str, Any], sent
 def test_a_listed_cell_must_be_complete() -> None:
     with pytest.raises(DeepwideError, match="gives no width"):
         cells_of(make_spec({"name": "x", "run": {"tokens": 2000}, "cells": [{"depth": 1}]}))
+
+
+def test_a_sweep_has_a_most_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "MOST_CELLS", 7)
+    with pytest.raises(DeepwideError, match="toys has 8 cells, and 7 is the most: shorten a list"):
+        cells_of(toys())
+
+
+def test_a_key_may_not_be_set_for_all_cells_and_varied() -> None:
+    with pytest.raises(DeepwideError, match=r"both run\.lr and grid\.lr set 'lr': keep one of them"):
+        cells_of(toys(run={"lr": 0.1}, grid={"lr": [0.1, 0.2]}))

@@ -6,7 +6,7 @@ import polars
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.sweeping import cells_of, curves, export, table, unfinished
+from deepwide.sweeping import cells_of, curves, export, results, table, unfinished
 from deepwide.sweeping.worker import work
 from sweeping.toys import toys
 
@@ -76,3 +76,19 @@ def test_an_unreadable_result_stops_the_table(runs: Path) -> None:
     (runs / cells_of(toys())[3].id / "config.json").write_text("{")
     with pytest.raises(DeepwideError, match="1 more like it"):
         table(cells_of(toys()), runs)
+
+
+def test_curves_of_very_many_records_are_put_together_from_parts(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = curves(toys(), runs)
+    assert len(whole) > 20
+    monkeypatch.setattr(results, "ROWS_AT_ONCE", 5)
+    assert curves(toys(), runs).equals(whole)
+    assert curves(toys(), runs).columns == whole.columns
+
+
+def test_what_depends_on_the_machine_is_in_the_table_only_if_asked_for(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    with cell.folder(memory).lease("one") as writer:
+        writer.finish("done", loss=0.5, tokens_per_second=123.0, micro_batch=4, step=6)
+    assert not {"tokens_per_second", "micro_batch", "seconds"} & set(table([cell], memory).columns)
+    assert table([cell], memory, timings=True)["tokens_per_second"].to_list() == [123.0]

@@ -9,7 +9,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.sweeping import Driver, Resources, cell_state, cells_of, executor_named
-from deepwide.sweeping.slurm import SlurmExecutor
+from deepwide.sweeping.slurm import ENDED, SlurmExecutor
 from sweeping.toys import toys
 
 SBATCH = """#!/bin/sh
@@ -129,3 +129,14 @@ def test_a_queue_that_does_not_answer_does_not_end_a_job(slurm: Path, memory: Pa
     time.sleep(1.5)
     assert queue.poll(job) is None
     queue.stop([job])
+
+
+def test_a_job_that_the_queue_does_not_list_yet_has_not_ended(slurm: Path, memory: Path) -> None:
+    (slurm / "sbatch").write_text("#!/bin/sh\necho 7\n")
+    (slurm / "squeue").write_text("#!/bin/sh\nexit 0\n")
+    queue = executor(memory)
+    queue.ask_every = 0.0
+    job = queue.start([cells_of(toys())[0].folder(memory).path], "me")
+    assert queue.poll(job) is None, "sbatch has just answered"
+    queue._submitted[job] -= 60
+    assert queue.poll(job) == ENDED

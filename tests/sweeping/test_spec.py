@@ -100,6 +100,15 @@ def test_a_part_given_as_one_value_is_told_what_it_is() -> None:
     assert "'optimiser' is a table of settings, not 'adam': give its settings by name, such as optimiser.lr" in sentence
 
 
+@pytest.mark.parametrize("part", ["grid = 1", "run = 1", "iso = 1", "cells = 1"])
+def test_an_override_of_a_spec_whose_parts_are_no_tables_gets_a_sentence(tmp_path: Path, part: str) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(f'name = "x"\n{part}\n')
+    for words in ([], ["batch=3"], ["grid.lr=[0.1]"]):
+        with pytest.raises(DeepwideError):
+            cells_of(read_spec(path, words))
+
+
 def test_a_spec_may_be_given_as_a_table_a_path_or_itself(tmp_path: Path) -> None:
     path = write_toml(tmp_path / "toys.toml")
     specs = [as_spec(path), as_spec(str(path)), as_spec(TABLE), as_spec(as_spec(TABLE))]

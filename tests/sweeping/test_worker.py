@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from deepwide import files
 from deepwide.errors import OutsideError
 from deepwide.run import RunFolder, RunWriter
 from deepwide.sweeping import Exit, cells_of, work
@@ -68,7 +69,6 @@ def test_a_fenced_worker_stops_at_its_next_step_and_not_only_at_its_next_write(
     [
         (MemoryError("too large"), "oom", "too large"),
         (RuntimeError("a\nbug"), "failed", "RuntimeError: a bug"),
-        (PermissionError(13, "Permission denied"), "failed", "Permission denied"),
     ],
 )
 def test_an_error_of_the_trainer_is_the_run_s_result(
@@ -101,7 +101,9 @@ def test_a_full_disk_is_no_result_and_stops_the_worker(
     assert second.lease_record() is None, "the next cell was not begun"
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ETIMEDOUT])
+@pytest.mark.parametrize(
+    "number", [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ETIMEDOUT, errno.ENOENT, errno.EACCES, errno.EROFS]
+)
 def test_an_error_that_may_pass_is_no_result(folder: RunFolder, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -113,6 +115,39 @@ def test_an_error_that_may_pass_is_no_result(folder: RunFolder, monkeypatch: pyt
     assert held is not None
     assert held["ended"] == "interrupted"
     assert os.strerror(number) in held["note"]
+
+
+@pytest.mark.parametrize("what", ["checkpoints", "."])
+def test_a_folder_that_is_away_for_a_moment_is_no_result(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Moved or unmounted under a worker that wanted to write, and back before it says so."""
+    train, away = ToyTrainer.train, folder.path.parent / "away"
+
+    def taken_away(self: ToyTrainer, folder: RunFolder, writer: RunWriter, **options: Any) -> None:
+        save = files.move
+
+        def move(source: Path, target: Path) -> None:
+            if target.parent.name != "checkpoints" or away.exists():
+                save(source, target)
+                return
+            place = folder.path / what
+            place.rename(away)
+            try:
+                save(source, target)
+            finally:
+                away.rename(place)
+
+        monkeypatch.setattr(files, "move", move)
+        train(self, folder, writer, **options)
+
+    monkeypatch.setattr(ToyTrainer, "train", taken_away)
+    assert work([folder.path], owner="me") == Exit.PASSING
+    assert folder.result() is None
+    assert "No such file" in (folder.lease_record() or {})["note"]
+    monkeypatch.undo()
+    assert work([folder.path], owner="me") == Exit.FINISHED
+    assert (folder.result() or {})["status"] == "done"
 
 
 def test_data_that_somebody_can_put_back_are_no_result(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

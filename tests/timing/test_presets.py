@@ -19,7 +19,7 @@ def test_captured_has_the_constants_that_a_plan_assumes() -> None:
 def test_every_preset_has_a_source_and_a_place_in_the_order_that_its_source_gives() -> None:
     assert all(len(preset.source) > 20 for preset in PRESETS.values())
     layer = {name: preset.phases["decode"].per_layer.value for name, preset in PRESETS.items()}
-    assert layer["captured"] < layer["one-gpu"] < layer["tensor-8"] < layer["tensor-64"] < layer["eager"]
+    assert layer["captured"] < layer["tensor-8"] < layer["tensor-64"] < layer["eager"]
 
 
 def test_eager_has_the_range_of_its_source() -> None:
@@ -31,7 +31,7 @@ def test_eager_has_the_range_of_its_source() -> None:
 
 def test_other_rates_make_another_machine() -> None:
     captured = find_machine("captured")
-    assert with_rates(captured, 3.35e12, 1e-5) is captured
+    assert with_rates(captured, 3.35e12, 1.6e-5) is captured
     other = with_rates(captured, 1e12, 2e-5)
     assert other.phases["decode"].coefficients[::2] == (1e-12, 2e-5)
     assert "1000 GB/s and 20 µs" in other.source

@@ -62,3 +62,14 @@ def test_bad_questions_are_refused() -> None:
         work("decode", shape.but(kind="encoder"))
     with pytest.raises(DeepwideError, match="batch must be at least 1"):
         work("decode", shape, batch=0)
+
+
+def test_a_batch_reads_as_many_experts_as_its_tokens_reach() -> None:
+    moe = {"experts": 8, "active": 2, "width": 64}
+    shape = Shape(depth=2, width=64, heads=2, experts=moe, ff_bias=False, ff="gated", vocab=100, context=64)
+    expert = 2 * 3 * 64 * 64
+    read = [work("decode", shape, batch=batch, tokens=1, weight_bytes=1).bytes for batch in (1, 2, 1000)]
+    cache = 2 * 2 * 64
+    assert read[0] == shape.active_params - shape.params.positions + cache
+    assert read[1] - read[0] == round(expert * (8 * (1 - 0.75**2) - 2)) + cache
+    assert read[2] == shape.total_params - shape.params.positions + 1000 * cache

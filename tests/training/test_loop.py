@@ -136,12 +136,12 @@ def make_cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Memory for one sequence at a time; returns the sizes that were tried."""
     original, tried = loop_module.Learner._loss, []
 
-    def cramped(self: Any, batch: Batch) -> torch.Tensor:
+    def cramped(self: Any, batch: Batch, *smoothing: float) -> torch.Tensor:
         if self.model.training:
             tried.append(len(batch))
             if len(batch) > 1:
                 raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes")
-        return original(self, batch)
+        return original(self, batch, *smoothing)
 
     monkeypatch.setattr(loop_module.Learner, "_loss", cramped)
     return tried
@@ -315,3 +315,14 @@ def test_a_run_starts_with_the_profile_of_its_own_first_sequences(make_run: Make
     for name, omega in omegas.items():
         moved = (trained[f"model.{name}"] - omega).abs()
         assert 0 < float(moved.max()) < 2 * config.optimiser.lr
+
+
+def test_answers_are_smoothed_in_training_and_not_in_evaluation(make_run: MakeRun) -> None:
+    """At the start, where both networks are one: the loss of step 1 differs, the first validation loss does not."""
+    plain = finish(make_run("plain", task={"name": "majority"}, steps=1))
+    smooth = finish(make_run("smooth", task={"name": "majority"}, steps=1, label_smoothing=0.4))
+    before, after = plain.metrics(), smooth.metrics()
+    assert before[0]["kind"] == after[0]["kind"] == "validation"
+    assert before[0]["loss"] == after[0]["loss"]
+    losses = [next(record["loss"] for record in records if record["kind"] == "train") for records in (before, after)]
+    assert losses[0] != losses[1]

@@ -127,7 +127,7 @@ def test_laws_of_one_name_are_told_apart_and_a_law_s_file_is_a_name_for_it(brows
     assert "--law b.json" in page.inner_text("#command")
     page.select_option("#law", "own ridge")
     shape_of(page)
-    assert "fitted on 1M to 5B block parameters" in page.inner_text("#law-about")
+    assert "Fitted on 1M to 5B block parameters" in page.inner_text("#law-about")
     page.close()
 
 
@@ -266,7 +266,9 @@ def test_a_chosen_file_is_audited_too(page: Any, tmp_path: Path) -> None:
         ("", "is not JSON"),
         ("[1]", "must hold a JSON object, not list."),
         ("1.5", "must hold a JSON object, not float."),
-        ('{"model_type": "mamba"}', "state-space layers"),
+        ('{"model_type": "zamba2"}', "state-space layers"),
+        ('{"model_type": "mamba"}', "the page does not read the family mamba; the command line counts it exactly"),
+        ('{"model_type": "some_moe", "num_experts": 8}', "has experts (num_experts)"),
         ('{"model_type": "llama"}', "this llama config lacks depth (num_hidden_layers)"),
         ("[" * 100_000, "nested too deep"),
         ('{"model_type": "llama", "num_hidden_layers": 1e3, "hidden_size": 64, "num_attention_heads": 1, '
@@ -464,6 +466,31 @@ COVERED = """(() => {
     return points.some(({ x, y }) => x > box.left && x < box.right && y > box.top + 2 && y < box.bottom - 2);
   }).map((each) => each.textContent);
 })()"""
+
+
+# Sizes whose label some law's curve runs through
+STRUCK = """(() => {
+  const curves = [...document.querySelectorAll("#map path.curve, #map path.threshold")].flatMap((path) => {
+    const onScreen = path.getScreenCTM();
+    const long = path.getTotalLength();
+    const at = (i) => path.getPointAtLength(4 * i).matrixTransform(onScreen);
+    return Array.from({ length: Math.min(2000, Math.floor(long / 4)) }, (_, i) => at(i));
+  });
+  return [...document.querySelectorAll("#map .equal-label:not(.covered)")].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return curves.some(({ x, y }) => x > box.left + 2 && x < box.right - 2 && y > box.top + 4 && y < box.bottom - 4);
+  }).map((each) => each.textContent);
+})()"""
+
+
+def test_no_law_runs_through_the_label_of_a_size(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address)
+    for law in ("levine", "pooled", "own surface"):
+        page.evaluate("given => deepwide.show(given)", {"budget": "1.3B", "law": law})
+        assert len(page.query_selector_all("#map .equal-label:not(.covered)")) >= 4
+        assert page.evaluate(STRUCK) == []
+    page.close()
 
 
 @pytest.mark.parametrize("width", [320, 1280])

@@ -153,6 +153,7 @@ HOME = {
     "rank": "rank",
     "train": "train",
     "check-scaling": "train",
+    "translate": "translate",
     "sweep": "design",  # which loads the other verbs of a sweep
     "worker": "sweep",
     "fit": "fit",

@@ -19,6 +19,8 @@ HINTS = {  # the option that a note is about
     "shape-checkpoints": "--unit shape",
     "settings-differ": "--best-of NAME",
     "checkpoints-as-runs": "--where tokens=NUMBER",
+    "tokens-collinear": "--kind joint, or --column tokens=",
+    "losses-several": "--column loss=NAME",
     "curves-misfit": "--where 'block_params>NUMBER'",
 }
 
@@ -37,7 +39,8 @@ def fit(
         ),
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer. Repeat.")
+        list[str] | None,
+        typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer; tokens= reads none. Repeat."),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -97,8 +100,14 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Save the whole fit as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw: a .svg, .png, .pdf or .html file.")] = None,
     picture: Annotated[
-        Literal["curves", "map", "residuals", "resamples"] | None,
-        typer.Option(help="Which: curves (transition), map, residuals or resamples (default: curves, else map)."),
+        Literal["curves", "growth", "map", "residuals", "resamples"] | None,
+        typer.Option(
+            help="Which: curves (transition), growth (best depth against size), map, residuals or resamples "
+            "(default: curves, else map)."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="joint: what other depths cost at this size, such as 1.3B, and how sure it is.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -111,15 +120,16 @@ def fit(
         raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
     kind = kind or ("transition" if picture == "curves" else None)
     if picture == "curves" and kind != "transition":
-        raise DeepwideError("curves are drawn of a transition fit: use --picture map, residuals or resamples.")
+        raise DeepwideError("curves are drawn of a transition fit: use --picture growth, map, residuals or resamples.")
     from deepwide import fitting
     from deepwide.quantities import parse_count
 
+    size = float(parse_count(profile)) if profile else None
     near, limits = rows_asked_for(where or [])
     answer = fitting.fit(
         runs,
         kind,
-        columns=pairs_of(column or [], "--column", "loss=val_loss"),
+        columns=_columns(column or []),
         where=near,
         limits=limits,
         best_of=[name.strip() for name in best_of.split(",") if name.strip() not in ("", "lr")] if best_of else (),
@@ -143,14 +153,37 @@ def fit(
         from deepwide.figures import draw_fit
 
         draw_fit(answer, plot, picture)
+    depths = _profile(answer, size) if size is not None else None
     if json:
-        print_json(answer.model_dump(mode="json", exclude={"resamples", "residuals"}))
+        document = answer.model_dump(mode="json", exclude={"resamples", "residuals"})
+        print_json(document | ({} if depths is None else {"profile": {"params": size, "depths": depths}}))
     else:
         console().print(answer.summary(HINTS), markup=False, soft_wrap=True)
+        for line in _profile_lines(size or 0.0, depths or []):
+            console().print(line, markup=False, soft_wrap=True)
     if law is not None:
         answer.save_law(law)
     if not json:
         _show_files(answer, law, out, plot)
+
+
+def _profile(answer: Any, size: float) -> list[dict[str, float]]:
+    if answer.kind != "joint":
+        raise DeepwideError(f"--profile belongs to a joint fit; this is a {answer.kind} fit.")
+    rows: list[dict[str, float]] = answer.profile(size)
+    return rows
+
+
+def _profile_lines(size: float, rows: list[dict[str, float]]) -> list[str]:
+    from deepwide.quantities import show_count
+
+    if not rows:
+        return []
+    lines = ["", f"At {show_count(size)}: the probability that the best depth is shallower, and the loss above it"]
+    return lines + [
+        f"{row['depth']:>7g} layers {row['below']:>6.0%}   +{row['cost']:.2f}% ({row['low']:.2f} to {row['high']:.2f})"
+        for row in rows
+    ]
 
 
 def _show_files(answer: Any, law: Path | None, out: Path | None, plot: Path | None) -> None:
@@ -215,6 +248,17 @@ def pairs_of(given: Sequence[str], option: str, example: str) -> dict[str, str]:
             raise DeepwideError(f"{option} '{text[:60]}' is not name=value: write for example {option} {example}.")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def _columns(given: Sequence[str]) -> dict[str, str | None]:
+    """loss=val_loss as a map; `tokens=` as a column that is not read."""
+    columns: dict[str, str | None] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise DeepwideError(f"--column '{text[:60]}' is not name=value: write for example --column loss=val_loss.")
+        columns[name.strip()] = value.strip() or None
+    return columns
 
 
 def _depths(text: str) -> tuple[int, int]:

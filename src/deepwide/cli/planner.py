@@ -107,11 +107,22 @@ def plan(
     width_multiple: Annotated[int | None, typer.Option(help="Width in multiples of this, such as 64 or 128.")] = None,
     tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Layers divisible by this.")] = 1,
+    experts: Annotated[
+        int | None, typer.Option(help="Experts per layer; the budget then counts block parameters that are active.")
+    ] = None,
+    active: Annotated[int | None, typer.Option(help="Experts per token, with --experts.")] = None,
+    shared: Annotated[int, typer.Option(help="Experts that every token passes, beside the active ones.")] = 0,
+    granularity: Annotated[
+        float | None,
+        typer.Option(help="Width of a dense feed-forward over an expert's (default: active + shared)."),
+    ] = None,
     at_most: Annotated[bool, typer.Option("--at-most", help="Never exceed the budget (memory never does).")] = False,
     inference_precision: InferencePrecision = "bf16",
     batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
     bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
-    layer_us: Annotated[float, typer.Option(help="Microseconds of overhead per layer, for decode time.")] = 10.0,
+    layer_us: Annotated[
+        float, typer.Option(help="Microseconds of overhead per layer, for decode time (default: the preset captured).")
+    ] = 16.0,
     machine: Annotated[
         str | None, typer.Option(help="Times of a profile (see: deepwide time) or preset (deepwide time --presets).")
     ] = None,
@@ -120,19 +131,31 @@ def plan(
         str | None, typer.Option(help="Fewest decoded tokens per second, of all --batch sequences together.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
-    plot: Plot = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png or .html."),
+    ] = None,
+    picture: Annotated[
+        Literal["map", "frontier"] | None,
+        typer.Option(help="What --plot draws: map; or frontier, loss against decode time (with --machine or a limit)."),
+    ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Five lines that fit a chat message.")] = False,
     json: Json = False,
 ) -> None:
     """The shape to build for a budget, with reasons, intervals and what rival laws say.
 
-    Counts block parameters (the non-embedding parameters) by default.
+    Counts block parameters (the non-embedding parameters) by default, with experts those that a token passes through.
     """
     from deepwide.planning import plan as make_plan
 
     if total + flops + memory > 1:
         raise DeepwideError("--total, --flops and --memory are three kinds of budget: choose one.")
     _check_plot(plot)
+    timed = not (machine is None and latency is None and throughput is None)
+    if picture and not plot:
+        raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
+    if picture == "frontier" and not timed:
+        raise DeepwideError("a frontier needs a machine or a limit on time: give --machine, --latency or --throughput.")
     chosen = _pooled_with(evidence, law) if evidence else law
     answer = make_plan(
         budget,
@@ -153,6 +176,10 @@ def plan(
         width_multiple=width_multiple,
         tensor_parallel=tensor_parallel,
         pipeline_stages=pipeline_stages,
+        experts=experts,
+        active=active,
+        shared=shared,
+        granularity=granularity,
         at_most=at_most,
         inference_precision=inference_precision,
         batch=batch,
@@ -164,9 +191,11 @@ def plan(
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:
-        from deepwide.figures import plan_map, save_chart
+        from deepwide.figures import frontier_chart, plan_map, save_chart
 
-        save_chart(plan_map(answer, chosen), plot)
+        limited = latency is not None or throughput is not None
+        draws_frontier = picture == "frontier" or (picture is None and limited)
+        save_chart(frontier_chart(answer) if draws_frontier else plan_map(answer, chosen), plot)
     if json:
         print_json(answer)
         return
@@ -263,15 +292,22 @@ def count(
     tensor_parallel: Annotated[int, typer.Option(help="Devices that share every layer: memory per device.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Groups of layers on devices of their own.")] = 1,
     data_parallel: Annotated[int, typer.Option(help="Copies that read other sequences; see --zero.")] = 1,
+    expert_parallel: Annotated[int, typer.Option(help="Data parallel copies that share the experts.")] = 1,
     zero: Annotated[
         int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
     ] = 0,
+    build: Annotated[
+        bool, typer.Option("--build", help="Count parameters by building the config with transformers, any family.")
+    ] = False,
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
     json: Json = False,
 ) -> None:
     """Parameters part by part, FLOPs and memory of a shape, each with its formula or convention."""
     from deepwide.planning import count as count_model
 
+    if build:
+        _count_built(model, fields, json)
+        return
     answer = count_model(
         model,
         sequence=sequence,
@@ -285,6 +321,7 @@ def count(
         pipeline_stages=pipeline_stages,
         data_parallel=data_parallel,
         zero=zero,
+        expert_parallel=expert_parallel,
         **fields,
     )
     saved = _save(answer.shape, answer.family, save)
@@ -323,6 +360,21 @@ def laws(json: Json = False) -> None:
         print_json([law.model_dump(mode="json") for law in published_laws().values()])
         return
     show_laws(list(published_laws().values()), console())
+
+
+def _count_built(model: str | None, fields: dict[str, Any], json: bool) -> None:
+    """Parameters alone, as transformers builds them."""
+    from deepwide.cli.tables import show_built
+    from deepwide.shape import build_count
+
+    given = [name for name, value in fields.items() if value not in (None, False) and name != "network"]
+    if model is None or given:
+        raise DeepwideError("--build counts a config.json as it is: name the file and leave the sizes out.")
+    answer = build_count(model, network=bool(fields["network"]))
+    if json:
+        print_json(answer)
+        return
+    show_built(answer, console())
 
 
 def _pooled_with(files: list[Path], law: str) -> "Law":

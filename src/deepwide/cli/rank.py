@@ -1,11 +1,12 @@
 """`deepwide rank`: measure separation ranks; `rank verify`, `rank partitions` and `rank softmax` beside it."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -164,13 +165,13 @@ def _show_one(certificate: Certificate, blocks: bool, store: "Store | None", sto
 
 def _show_theorem(case: Case) -> None:
     """The theorem for this shape; nothing for networks that the theorems are not about."""
-    from deepwide.separation import bounds_of
+    from deepwide.separation import theorem_for
 
-    answer = bounds_of(case)
-    if answer is None:
+    if not case.standard:
         return
+    answer = theorem_for(case.depth, case.width, case.heads)
     if answer.lower is not None and answer.upper is not None:
-        text = f"Theorem {answer.theorem}:      between {answer.lower.about or '1 (trivial)'} and {answer.upper.about}"
+        text = f"Theorem {answer.number}:      between {answer.lower.about or '1 (trivial)'} and {answer.upper.about}"
     else:
         text = f"Theorems:       {f'none applies: {answer.why}' if answer.regime == 'at' else 'undefined here'}"
     console().print(text)
@@ -327,27 +328,51 @@ def _verify_structured(file: Path, memory: int | None, json: bool) -> None:
     console().print(
         f"{file} holds: the rank of generic weights is at least {checked.lower} and at most {checked.upper}; blocks "
         f"{', '.join(map(str, checked.blocks))} written down again from the seed and ranked modulo {checked.prime} by "
-        "FLINT.",
+        f"{'FLINT' if checked.algorithm == 'flint' else 'elimination in float64'}.",
         soft_wrap=True,
         markup=False,
     )
+
+
+def _say_class() -> Callable[[str, float], None]:
+    """A line on standard error about a finished class, every ten seconds at most."""
+    began = last = time.monotonic()
+
+    def finished(text: str, share: float) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > WORTH_SAYING and share < 1:
+            say(f"{text}; {share:.0%} finished, about {show_seconds((now - began) * (1 - share) / share)} left")
+            last = now
+
+    return finished
 
 
 @rank_app.command(epilog="Example: deepwide rank structured --depth 4 --width 2")
 def structured(
     depth: Annotated[int, typer.Option(help="Layers.")],
     width: Annotated[int, typer.Option(help="Model width.")],
-    seed: Annotated[int, typer.Option(help="Draws the diagonals.")] = 0,
+    weights: Annotated[
+        Literal["diagonal", "pairs"], typer.Option(help="pairs: matrices on pairs of indices; slower, reaches more.")
+    ] = "diagonal",
+    seed: Annotated[int, typer.Option(help="Draws the weights.")] = 0,
     confirm: Annotated[bool, typer.Option(help="Again modulo a second prime.")] = True,
     memory: Memory = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate; resumable.")] = None,
     json: Json = False,
 ) -> None:
-    """A proved lower bound for generic weights of one head, from diagonal ones: reaches further than sampling."""
+    """A proved lower bound for generic weights of one head, from structured ones: reaches further than sampling."""
     if out and out.exists():
         raise DeepwideError(f"{out} exists; check it with rank verify, or choose another file.")
     answer = separation.structured_rank(
-        depth, width, seed=seed, confirm=confirm, memory=parse_bytes(memory) if memory else None, out=out
+        depth,
+        width,
+        weights=weights,
+        seed=seed,
+        confirm=confirm,
+        memory=parse_bytes(memory) if memory else None,
+        out=out,
+        progress=_say_class(),
     )
     if json:
         print_json(answer)
@@ -356,7 +381,7 @@ def structured(
     if answer.reached:
         outcome = f"{answer.lower}: proved from both sides"
     else:
-        outcome = f"at least {answer.lower} by diagonal weights, at most {answer.upper}"
+        outcome = f"at least {answer.lower} by these weights, at most {answer.upper}"
     screen.print(f"separation rank of generic weights {outcome}   (depth {depth}, width {width}, one head)")
     for block in answer.blocks:
         rows, columns = block.largest

@@ -150,6 +150,7 @@ def run(
 ) -> None:
     """Run a study, or resume it: train, measure, judge, and write results, figures and a page. Ctrl-C saves."""
     from deepwide import studies
+    from deepwide.report import write_report
 
     changes = tuple(set_ or ())
     if dry_run:
@@ -171,8 +172,9 @@ def run(
         try:
             result = studies.run_study(
                 name, preset, changes=changes, out=home, on=on, processes=processes, threads=threads, progress=tell,
-                stop=stop, command=_command(name, preset, changes, out),
+                stop=stop,
             )  # fmt: skip
+            page = write_report(home, home / "page.md")
         except (DeepwideError, KeyboardInterrupt):
             if not stop():
                 raise
@@ -181,7 +183,7 @@ def run(
     if json:
         print_json(result)
         return
-    _show(result, home)
+    _show(result, page)
 
 
 Report = Callable[[str, "SweepState | None"], None]
@@ -226,13 +228,6 @@ def _doing(what: str, state: "SweepState | None") -> str:
     finished = len(state.cells) - state.left
     left = f", about {show_seconds(state.expected_seconds)} left" if state.left and state.expected_seconds else ""
     return f"{what}: {finished} of {plural(len(state.cells), 'run')} finished{left}"
-
-
-def _command(name: str, preset: str, changes: tuple[str, ...], out: Path | None) -> str:
-    """The command that makes the same study again."""
-    settings = [word for change in changes for word in ("--set", change)]
-    where = ["--out", str(out)] if out else []
-    return shlex.join(["deepwide", "study", "run", name, "--preset", preset, *settings, *where])
 
 
 def _interrupted(home: Path) -> None:
@@ -304,7 +299,7 @@ def _in_folder(folder: "Folder", runs: int) -> str:
     return f"This study in {folder.path} {ends[folder.state]}"
 
 
-def _show(result: "StudyResult", home: Path) -> None:
+def _show(result: "StudyResult", page: Path) -> None:
     from deepwide.studies import find_study, show_measured, show_time
 
     to, one = console(), find_study(result.study)
@@ -317,4 +312,4 @@ def _show(result: "StudyResult", home: Path) -> None:
             to.print(f"  {escape(str(note))}")
     for note in result.notes:
         to.print(f"Note: {escape(str(note))}.")
-    to.print(f"Page: {home / 'page.md'}", soft_wrap=True)
+    to.print(f"Page: {page}", soft_wrap=True)

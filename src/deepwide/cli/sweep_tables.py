@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +15,10 @@ from rich.table import Table
 from deepwide.cli.app import console
 from deepwide.errors import one_line
 from deepwide.quantities import plural, show_bytes, show_count, show_seconds
-from deepwide.sweeping import STATES, CellState, Expansion, SweepState, Verification
+from deepwide.sweeping import STATES, CellState, Expansion, SweepState
+
+if TYPE_CHECKING:
+    from deepwide.sweeping import Verification
 
 MOST_ROWS = 40
 MOST_PLANNED = 500
@@ -100,7 +104,7 @@ def show_state(state: SweepState, out: Console) -> None:
         out.print(text[:1].upper() + text[1:])
 
 
-def show_verification(verification: Verification, out: Console) -> None:
+def show_verification(verification: "Verification", out: Console) -> None:
     """What is damaged, line by line, with its remedy; then how many runs are whole."""
     for finding in verification.damaged:
         where = f"{finding.run}/{finding.file}"

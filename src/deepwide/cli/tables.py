@@ -15,14 +15,15 @@ from rich.text import Text
 from deepwide.answers import Interval, Note
 from deepwide.laws import Law, Opinion
 from deepwide.quantities import plural, show_bytes, show_count, show_time
-from deepwide.shape import DeviceMemory, Shape
+from deepwide.shape import Shape
 
 if TYPE_CHECKING:
     from deepwide.catalogue import Model
     from deepwide.planning import Audit, Count, Plan, Speed
+    from deepwide.shape import BuiltCount, DeviceMemory
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
-FIRST = "law-extrapolated"  # the note that stands beside the answer, not below it
+FIRST = ("experts-without-data", "law-extrapolated")  # notes that stand beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
@@ -124,9 +125,9 @@ def show_warnings(notes: Iterable[Note], to: Console) -> list[Note]:
     """Print at once what makes the whole answer doubtful, and return the other notes, for the end."""
     notes = list(notes)
     for note in notes:
-        if note.code == FIRST:
+        if note.code in FIRST:
             to.print(f"[yellow]Warning: {escape(note.text)}.[/yellow]")
-    return [note for note in notes if note.code != FIRST]
+    return [note for note in notes if note.code not in FIRST]
 
 
 def percent(interval: Interval | None) -> str:
@@ -144,26 +145,10 @@ def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
     return f"{text} ({of}{interval.low:.{digits}f} to {interval.high:.{digits}f})"
 
 
-def describe(shape: Shape) -> str:
-    """A shape in one line."""
-    kv = "" if shape.kv_heads == shape.heads else f" ({shape.kv_heads} key/value)"
-    heads = f"{plural(shape.heads, 'head')}{kv} of {shape.head_dim}"
-    parts = []
-    if moe := shape.experts:
-        parts.append(f"{moe.experts} {shape.ff} experts of {moe.width:,} ({moe.active} active)")
-    if moe is None or moe.dense_layers:
-        parts.append(f"{shape.ff} feed-forward of {shape.ff_width:,}")
-    return (
-        f"{plural(shape.depth, 'layer')} × {shape.width:,} wide, {heads}, {', '.join(parts)}, "
-        f"vocabulary {shape.vocab:,}, context {shape.context:,}"
-    )
-
-
 def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
-    p = plan.params
     to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
-    to.print(f"  [bold green]{describe(plan.shape)}[/bold green]  ({plan.family})")
+    to.print(f"  [bold green]{plan.shape.describe()}[/bold green]  ({plan.family})")
     notes = show_warnings(plan.notes, to)
     to.print()
     fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
@@ -171,7 +156,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
         facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))
-    facts.append(("parameters", f"{p.total:,} total, {p.block:,} in blocks (budget {plan.miss:+.1%})"))
+    facts += _parameters(plan)
     words = f"{show_count(plan.tokens)} tokens ({plan.tokens_from}; causal attention counted)"
     facts.append(("training", f"{plan.train_flops:.3g} FLOPs for {words}"))
     state, sequence = show_bytes(plan.training_state_bytes), show_bytes(plan.training_bytes_per_sequence)
@@ -184,7 +169,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
     rows = table(
         "depth",
         "width",
-        "blocks",
+        "active blocks" if plan.mixture else "blocks",
         "of law",
         "loss (95%)<<",
         "step time",
@@ -220,9 +205,21 @@ def show_plan(plan: "Plan", to: Console) -> None:
     if plan.speed is not None:
         return
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per "
-        "layer (see --bandwidth, --layer-us): assumed, not measured.[/dim]"
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
+        f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
+
+
+def _parameters(plan: "Plan") -> list[tuple[str, str]]:
+    """The counts; with experts, also what of them is active and what the experts are."""
+    p, budget, mixture = plan.params, f"(budget {plan.miss:+.1%})", plan.mixture
+    if mixture is None:
+        return [("parameters", f"{p.total:,} total, {p.block:,} in blocks {budget}")]
+    size = f"{p.total:,} total, {p.active:,} active; in blocks {p.block:,}, {p.active_block:,} active {budget}"
+    shared = f", {mixture.shared_params:,} shared" if mixture.shared else ""
+    routed = f"{mixture.expert_params:,} per expert; {mixture.routed_params:,} routed{shared}"
+    about = f"{mixture.sparsity:g} experts per active one, granularity {mixture.granularity:.3g}"
+    return [("parameters", size), ("experts", f"{routed}, {mixture.router_params:,} in routers; {about}")]
 
 
 def _decoding(speed: "Speed") -> str:
@@ -266,7 +263,7 @@ def show_opinions(opinions: Sequence[Opinion], to: Console) -> None:
 def show_audit(audit: "Audit", to: Console) -> None:
     """One model, in full."""
     colour = COLOURS[audit.verdict.outcome]
-    to.print(f"[bold]{escape(audit.name)}[/bold]  {describe(audit.shape)}")
+    to.print(f"[bold]{escape(audit.name)}[/bold]  {audit.shape.describe()}")
     to.print(f"[bold {colour}]{audit.words}[/bold {colour}]  {escape(audit.sentence)}")
     notes = show_warnings(audit.notes, to)
     to.print()
@@ -365,7 +362,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
 
 def _shared_text(note: Note) -> str:
     """A note's text without what differs from model to model, so that models share a line."""
-    if note.code != FIRST:
+    if note.code != "law-extrapolated":
         return note.text
     sizes = " to ".join(show_count(note.data[name]) for name in ("smallest", "largest"))
     return f"the {note.data['law']} law is extrapolated: fitted on {sizes} block parameters"
@@ -380,12 +377,14 @@ def _ratio(interval: Interval) -> str:
 def show_count_of(counted: "Count", to: Console) -> None:
     """Parameters, FLOPs and memory."""
     p, cost, about = counted.params, counted.flops, "" if counted.exact else "≈ "
-    to.print(f"[bold]{escape(counted.name)}[/bold]  {describe(counted.shape)}\n")
+    to.print(f"[bold]{escape(counted.name)}[/bold]  {counted.shape.describe()}\n")
     if not counted.exact:
         show_notes(counted.notes, to)
     rows = table("parameters<", "count", "share")
-    for part in ("embedding", "positions", "attention", "feed_forward", "norms", "head"):
+    for part in ("embedding", "positions", "attention", "mixers", "feed_forward", "norms", "head"):
         value = getattr(p, part)
+        if part == "mixers" and not value:
+            continue
         add(rows, part.replace("_", "-"), f"{about}{value:,}", f"{value / p.total:.1%}")
     rows.add_section()
     add(rows, "block (what laws count)", f"{about}{p.block:,}", f"{p.block / p.total:.1%}")
@@ -394,7 +393,17 @@ def show_count_of(counted: "Count", to: Console) -> None:
     add(rows, Text("total", style="bold"), Text(f"{about}{p.total:,}", style="bold"), "")
     show(rows, to)
     rows = table(f"FLOPs, {cost.convention} convention<", f"sequence of {cost.sequence:,}", "per token")
-    for part in ("projections", "attention", "feed_forward", "head", "embedding", "recomputed", "forward", "training"):
+    for part in (
+        "projections",
+        "attention",
+        "mixers",
+        "feed_forward",
+        "head",
+        "embedding",
+        "recomputed",
+        "forward",
+        "training",
+    ):
         value = getattr(cost, part)
         if value or part in ("forward", "training"):
             add(rows, part.replace("_", "-"), f"{about}{value:,}", f"{about}{value / cost.sequence:,.0f}")
@@ -413,9 +422,24 @@ def show_count_of(counted: "Count", to: Console) -> None:
         show_notes(counted.notes, to)
 
 
-def _show_device(device: DeviceMemory, to: Console) -> None:
+def show_built(built: "BuiltCount", to: Console) -> None:
+    """Parameters as transformers builds them."""
+    to.print(f"[bold]{escape(built.name)}[/bold]  {escape(built.architecture)}\n")
+    rows = table("parameters<", "count", "share")
+    for row in built.rows()[:-1]:
+        if row["parameters"] or row["part"] != "experts":
+            add(rows, row["part"], f"{row['parameters']:,}", f"{row['parameters'] / built.total:.1%}")
+    rows.add_section()
+    add(rows, Text("total", style="bold"), Text(f"{built.total:,}", style="bold"), "")
+    show(rows, to)
+    show_notes(built.notes, to)
+
+
+def _show_device(device: "DeviceMemory", to: Console) -> None:
     """The fullest device of a model that is split."""
     split = f"tensor {device.tensor_parallel} × pipeline {device.pipeline_stages} × data {device.data_parallel}"
+    if device.expert_parallel > 1:
+        split += f", experts over {device.expert_parallel}"
     to.print(f"[bold]The fullest device[/bold] (stage {device.stage + 1}): {split}, ZeRO {device.zero}")
     rows = table("memory<", "bytes", "")
     for name in ("weights", "gradients", "optimiser", "activations", "logits"):

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 DATA_HELP = (
     "A text file, a folder, a .jsonl or .parquet file (see data.column), a .gz of these, a public set by name "
-    "(tinyshakespeare, wikitext-2, enwik8, imdb), hf:owner/name, or python: the standard library's source."
+    "(tinyshakespeare, wikitext-2, enwik8, imdb), hf:owner/name, or python: the standard library's source. For "
+    "translation and classification: a .tsv or .jsonl file, two aligned files as one,two, or a folder."
 )
 Settings = Annotated[
     list[str] | None,
@@ -33,7 +34,8 @@ Network = Annotated[bool, typer.Option("--network", help="Allow fetching a publi
 
 @app.command(
     epilog="Examples: deepwide train --depth 4 --width 128 --tokens 2M · deepwide train --task sorting --depth 2 "
-    "--width 64 --set steps=2000 · torchrun --nproc-per-node 2 -m deepwide train --depth 24 --width 1024 --tokens 1B"
+    "--width 64 --set steps=2000 · deepwide train --task translation --data pairs.tsv --depth 2 --width 128 "
+    "--tokens 2M · torchrun --nproc-per-node 2 -m deepwide train --depth 24 --width 1024 --tokens 1B"
 )
 def train(
     depth: Annotated[int | None, typer.Option(help="Layers.")] = None,
@@ -43,8 +45,8 @@ def train(
     task: Annotated[
         str | None,
         typer.Option(
-            help="language (the default), copying, sorting, reversing, repeats, parity, majority, matching, hops, "
-            "connectivity or blocks."
+            help="language (the default), translation, classification, copying, sorting, reversing, repeats, parity, "
+            "majority, matching, hops, connectivity or blocks."
         ),
     ] = None,
     data: Annotated[str | None, typer.Option(help=DATA_HELP)] = None,
@@ -127,11 +129,14 @@ def _print_note(note: Note) -> None:
 
 def _show_estimate(estimate: "RunEstimate", json: bool) -> None:
     from deepwide.quantities import plural, show_count, show_seconds
+    from deepwide.tasks import TABLED
 
     if json:
         print_json(estimate)
         return
-    learned = f"of '{estimate.config['data']['source']}'" if estimate.task == "language" else f"of {estimate.task}"
+    source = estimate.config["data"]["source"]
+    reads = {"language": f"of '{source}'"} | {task: f"of {task}, '{source}'" for task in TABLED}
+    learned = reads.get(estimate.task, f"of {estimate.task}")
     say = partial(console().print, markup=False)
     say(
         f"{estimate.preset}, depth {estimate.depth}, width {estimate.width}, {plural(estimate.heads, 'head')}: "

@@ -2,10 +2,12 @@
 
     <cache>/tokens/<fingerprint>/{train.bin, validation.bin, tokeniser.json, corpus.json}
 
-The fingerprint hashes every document and how they become tokens, so the same text gives the same corpus wherever it
-lies. A document goes to the validation set by the hash of its own content: adding others moves none. The folder is
-made under another name and renamed when it is whole; corpus.json names its fingerprint and holds the checksums of the
-rest, which are compared when it is opened. A run's checkpoints hold the checksum of all of it, `Corpus.checksum`.
+A row is what belongs together: one document, or the two texts of a row of a table (tables.py), each a document with an
+end of its own. The fingerprint hashes every document and how they become tokens, so the same text gives the same corpus
+wherever it lies. A row goes to the validation set by the hash of its first document: adding others moves none, and a
+sentence that comes twice is not in both parts. The folder is made under another name and renamed when it is whole;
+corpus.json names its fingerprint and holds the checksums of the rest, which are compared when it is opened. A run's
+checkpoints hold the checksum of all of it, `Corpus.checksum`.
 """
 
 import contextlib
@@ -26,6 +28,7 @@ from numpy.typing import NDArray
 from deepwide.data.cache import cache_folder, check_file, check_private, close_to_others, make_private
 from deepwide.data.config import DataConfig
 from deepwide.data.sources import documents, files
+from deepwide.data.tables import Row, Table, label_names, rows, table_files
 from deepwide.data.tokenisers import Tokeniser, make_tokeniser, stored_tokeniser
 from deepwide.errors import DeepwideError, OutsideError
 from deepwide.files import move, read_json, remove_folder, sync, sync_folder, temporary_beside, write_new, write_text
@@ -50,19 +53,19 @@ class Corpus:
     checksum: str  # of tokens and tokeniser
 
 
-def fingerprint(config: DataConfig) -> str:
+def fingerprint(config: DataConfig, table: Table | None = None) -> str:
     """What the tokens depend on, as a hash. Reads every document, unless the files look as they did last time."""
-    return _fingerprint(config.resolved(), _stamp(config))
+    return _fingerprint(config.resolved(), table, _stamp(config, table))
 
 
-def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
-    """The corpus of a config, made if this machine does not have it yet.
+def prepare(config: DataConfig, expected: str | None = None, table: Table | None = None) -> Corpus:
+    """The corpus of a config, made if this machine does not have it yet; with a `table`, of its rows.
 
     With the fingerprint that a run began with, the source is not read when its tokens are on this machine.
     """
     config = config.resolved()
     stored = expected and NAME.fullmatch(expected) and _home(expected).is_dir() and not _is_nameless(_home(expected))
-    name = expected if expected and stored else fingerprint(config)
+    name = expected if expected and stored else fingerprint(config, table)
     if expected and name != expected:
         raise OutsideError(
             f"the data '{config.source}' has changed since this run began: put the old data back, or start a new run."
@@ -71,8 +74,18 @@ def prepare(config: DataConfig, expected: str | None = None) -> Corpus:
         with contextlib.suppress(FileNotFoundError):  # another process was quicker
             remove_folder(_home(name))
     if not _home(name).is_dir():
-        _make(config, name)
+        _make(config, table, name)
     return _open(config, name)
+
+
+def labels(config: DataConfig, table: Table) -> tuple[str, ...]:
+    """The labels of a table, read once while its files look the same."""
+    return _labels(config.source, table, _stamp(config, table))
+
+
+@lru_cache(maxsize=64)
+def _labels(source: str, table: Table, stamp: str) -> tuple[str, ...]:  # noqa: ARG001
+    return label_names(source, table)
 
 
 def training_tokens(config: DataConfig) -> int | None:
@@ -83,7 +96,7 @@ def training_tokens(config: DataConfig) -> int | None:
 
 
 def in_validation(document: bytes, share: float) -> bool:
-    """Whether a document belongs to the validation set, by its own hash."""
+    """Whether what begins with a document belongs to the validation set, by its hash."""
     return _place(document) < share
 
 
@@ -104,17 +117,26 @@ def _is_nameless(home: Path) -> bool:
     return isinstance(about, dict) and "fingerprint" not in about
 
 
-def _stamp(config: DataConfig) -> str:
+def _stamp(config: DataConfig, table: Table | None) -> str:
     """Names, sizes and times of the files: enough to know that they need not be read again."""
-    facts = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files(config)]
-    return hashlib.sha256(json.dumps([VERSION, config.resolved().model_dump(), facts]).encode()).hexdigest()
+    facts = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in _files(config, table)]
+    what: list[Any] = [VERSION, config.resolved().model_dump(), facts]
+    what += [table.model_dump()] if table else []
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def _files(config: DataConfig, table: Table | None) -> list[Path]:
+    if table is None:
+        return files(config)
+    sources = [source for source in (config.source, table.held_out) if source]
+    return [path for source in sources for together in table_files(source, table) for path in together]
 
 
 @lru_cache(maxsize=64)
-def _fingerprint(config: DataConfig, stamp: str) -> str:
+def _fingerprint(config: DataConfig, table: Table | None, stamp: str) -> str:
     home = make_private(make_private(cache_folder()) / "sources")
     memo = home / f"{stamp}.json"
-    if files(config) and memo.is_file():
+    if _files(config, table) and memo.is_file():
         check_private(cache_folder(), home, memo)
         try:
             about = read_json(memo, "a fingerprint")
@@ -123,9 +145,16 @@ def _fingerprint(config: DataConfig, stamp: str) -> str:
         except (ValueError, KeyError, TypeError):
             pass  # it only saves reading: read again
     settings = config.model_dump(include={"tokeniser", "vocab", "validation"})
+    settings |= {"labelled": table.labelled, "held_out": table.held_out is not None} if table else {}
     digest = hashlib.sha256(json.dumps([VERSION, settings], sort_keys=True).encode())
-    for document in documents(config):
-        digest.update(hashlib.sha256(document).digest())
+    for row in _rows(config, table, held_out=False):
+        for document in row:
+            digest.update(hashlib.sha256(document).digest())
+    if table is not None and table.held_out:
+        digest.update(b"held out")
+        for row in _rows(config, table, held_out=True):
+            for document in row:
+                digest.update(hashlib.sha256(document).digest())
     name = digest.hexdigest()[:32]
     about = {"source": config.source, "fingerprint": name, "check": _check_of(stamp, name)}
     close_to_others(write_text(memo, json.dumps(about)))
@@ -137,27 +166,39 @@ def _check_of(stamp: str, name: str) -> str:
     return hashlib.sha256(f"deepwide/source/{stamp}/{name}".encode()).hexdigest()
 
 
-def _split(config: DataConfig) -> float:
-    """The share below which a document's place puts it into validation; a few documents need a larger one."""
-    places = sorted({_place(document) for document in documents(config)})
+def _split(config: DataConfig, table: Table | None) -> float:
+    """The share below which a row's place puts it into validation; a few rows need a larger one."""
+    places = sorted({_place(row[0]) for row in _rows(config, table, held_out=False)})
     if len(places) < 2:
+        what = "document" if table is None else "different text"
         raise DeepwideError(
-            f"'{config.source}' is {len(places)} document{'s' * (len(places) != 1)}, too little to keep some for "
+            f"'{config.source}' is {len(places)} {what}{'s' * (len(places) != 1)}, too little to keep some for "
             "validation: give more text."
         )
     return min(max(config.validation, math.nextafter(places[0], 1)), places[-1])
 
 
-def _part(config: DataConfig, share: float, validation: bool) -> Iterator[bytes]:
-    return (document for document in documents(config) if in_validation(document, share) == validation)
+def _rows(config: DataConfig, table: Table | None, *, held_out: bool) -> Iterator[Row]:
+    if table is None:
+        return ((document,) for document in documents(config))
+    return rows(table.held_out if held_out and table.held_out else config.source, table)
 
 
-def _make(config: DataConfig, name: str) -> None:
+def _part(config: DataConfig, table: Table | None, share: float | None, validation: bool) -> Iterator[Row]:
+    """The rows of a part; without a share, those that are held out are the validation set."""
+    if share is None:
+        return _rows(config, table, held_out=validation)
+    return (row for row in _rows(config, table, held_out=False) if in_validation(row[0], share) == validation)
+
+
+def _make(config: DataConfig, table: Table | None, name: str) -> None:
     home = _home(name)
     make_private(make_private(cache_folder()) / "tokens")
     check_private(cache_folder(), home.parent)
-    share = _split(config)
-    tokeniser = make_tokeniser(config, _part(config, share, validation=False))
+    share = None if table is not None and table.held_out else _split(config, table)
+    texts = 1 if table is not None and table.labelled else None  # a label is no text to learn tokens from
+    training = (document for row in _part(config, table, share, validation=False) for document in row[:texts])
+    tokeniser = make_tokeniser(config, training)
     kind = _dtype(config.vocab_size)
     temporary = make_private(temporary_beside(home))
     try:
@@ -167,7 +208,8 @@ def _make(config: DataConfig, name: str) -> None:
             count = tokens = 0
             digest = hashlib.sha256()
             with open(temporary / f"{part}.bin", "xb") as file:
-                for document in tokeniser.encode(_part(config, share, part == "validation")):
+                part_rows = _part(config, table, share, part == "validation")
+                for document in tokeniser.encode(document for row in part_rows for document in row):
                     block = document.astype(kind).tobytes()
                     file.write(block)
                     digest.update(block)

@@ -187,12 +187,19 @@ def files(config: DataConfig) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        visible = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
-        if not visible:
-            raise DeepwideError(f"the folder {path} holds no files to train on.")
-        return visible
+        return visible_files(path)
     known = ["python", *REGISTRY]
     raise DeepwideError(f"there is no file, folder or corpus '{source[:200]}': {did_you_mean(source[:200], known)}")
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """All files in a folder and its folders, in order of their names, hidden ones left out."""
+    visible = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and not _is_hidden(path.relative_to(folder))
+    ]
+    if not visible:
+        raise DeepwideError(f"the folder {folder} holds no files to train on.")
+    return visible
 
 
 def _is_hidden(path: Path) -> bool:
@@ -206,6 +213,15 @@ def _standard_library() -> list[Path]:
         inner[:] = [name for name in inner if name not in NOT_STANDARD]
         modules += [Path(folder, name) for name in names if name.endswith(".py")]
     return sorted(modules)
+
+
+def limited_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, which may be .gz; one of more than LONGEST_ROW bytes comes in pieces."""
+    try:
+        with _opened(path) as file:
+            yield from _limited(_pieces(file, LONGEST_ROW), path)
+    except DAMAGED as error:
+        raise DeepwideError(f"{path} is damaged: {error}.") from None
 
 
 def _from_file(path: Path, column: str, alone: bool) -> Iterator[bytes]:
@@ -337,7 +353,7 @@ def _parquet(path: Path, column: str) -> Iterator[bytes]:
         batches = table.select(column).collect_batches(chunk_size=1000)
         texts = (value.encode("utf-8", "replace") for rows in batches for value in rows[column] if value is not None)
         yield from _limited(texts, path)
-    except (polars.exceptions.PolarsError, OSError) as error:
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
         raise DeepwideError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}.") from None
 
 

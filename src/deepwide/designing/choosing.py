@@ -1,24 +1,27 @@
 """Which runs shrink the target's interval most for a budget: many greedy ways through the pool, and the best of them.
 
-A way keeps to sizes up to one of the pool's, begins with three depths of it (a law may state growth only up to a size
-at which it has seen more than one depth), and then takes the run with the greatest fall of ln of the target's standard
-deviation per cost^power, again and again. Which size and which power are best depends on the budget: all are tried.
-The chosen runs are then run cheapest first, in batches: what the cheap ones find decides again about the dear ones.
+A way keeps to sizes up to one of the pool's, begins with two or three depths of it that lie far enough apart (a fit
+takes growth to be known only up to a size at which runs show the best depth), and then takes the run with the greatest
+fall of the log of the target's interval per cost^power, again and again. Which size, how many depths there and which
+power are best depends on the budget: all are tried. The chosen runs are then run cheapest first, in batches: what the
+cheap ones find decides again about the dear ones.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
-from deepwide.fitting import Covariances, Places
+from deepwide.fitting import Covariances, Places, spread_near
 from deepwide.quantities import Floats, Integers, Numbers
 
 POWERS = (0.4, 1.0)
-AT_THE_END = 3  # depths of the largest size
+AT_THE_END = (2, 3)  # depths of the largest size
 NEAR = 1.25  # sizes within this factor are one
-MOST_RUNS = 150  # of one way
-TINY = 1e-4  # a fall of ln sd that is none
+MOST_RUNS = 100  # of one way
+MOST_TRIED = 12  # depths of the largest size
+TINY = 5e-4  # a fall of the log of the interval that is none
 SHARE = 0.25  # of the budget that a batch may cost
 SHAPES, DEPTHS = 8, 3  # without which nothing can be fitted
 
@@ -37,15 +40,15 @@ class Pool:
 
 @dataclass(frozen=True)
 class Way:
-    """Runs in the order in which they were chosen, with the cost so far and ln sd after each."""
+    """Runs in the order in which they were chosen, with the cost so far and ln ln(high/low) after each."""
 
     runs: tuple[int, ...]
     costs: tuple[float, ...]
-    log_sd: tuple[float, ...]
+    log_width: tuple[float, ...]
 
 
 def ends_of(pool: Pool, largest: float) -> Floats:
-    """The sizes at which the runs may end: those of the pool that are larger than any before, and the largest before.
+    """The sizes up to which growth may be known: the largest so far, and those of the pool that are larger.
 
     Sizes that differ less than a factor 1.25 count as one.
     """
@@ -60,45 +63,71 @@ def ends_of(pool: Pool, largest: float) -> Floats:
 
 
 def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Places) -> list[Way]:
-    """Every way through the pool that can be paid for, one per end of the sizes and power of the cost."""
-    largest = float(before.block_params.max()) if len(before) else 0.0
+    """Every way through the pool that can be paid for, one per end of the sizes, depths there and power of the cost."""
     result = []
     for end, size in enumerate(ends):
         allowed = pool.places.block_params <= size * 1.001
-        start = _beginning(cov, pool, end, allowed, budget) if size > largest * 1.02 else ((), cov)
-        if start is None:
-            continue
-        for power in POWERS:
-            way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0], SHAPES - len(before))
-            result.append(_without_fit(way, len(before)))
-    return [way for way in result if way.runs and np.isfinite(way.log_sd[-1])]
+        known = end == 0 and len(before) > 0
+        for number in (0,) if known or spread_near(size, before) >= enough_spread(cov, pool, size) else AT_THE_END:
+            start = _beginning(cov, pool, end, allowed, budget, number, before) if number else ((), cov)
+            if start is None:
+                continue
+            for power in POWERS:
+                way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0], SHAPES - len(before))
+                result.append(_without_fit(way, len(before)))
+    return [way for way in result if way.runs and np.isfinite(way.log_width[-1])]
+
+
+def enough_spread(cov: Covariances, pool: Pool, size: float) -> float:
+    """How far apart depths near a size must lie for a fit to know it; no more than any two of the pool do."""
+    x = np.log(pool.places.depth[(pool.places.block_params > size / NEAR) & (pool.places.block_params < size * NEAR)])
+    return min(cov.spread, 0.99 * float(np.ptp(x)) ** 2 / 2) if len(x) else cov.spread
 
 
 def _without_fit(way: Way, before: int) -> Way:
     """The way with nothing known while there are fewer shapes than a fit needs."""
     shapes = [before + len(set(way.runs[: i + 1])) for i in range(len(way.runs))]
-    log_sd = (sd if number >= SHAPES else np.inf for number, sd in zip(shapes, way.log_sd, strict=True))
-    return Way(way.runs, way.costs, tuple(log_sd))
+    log_width = (sd if number >= SHAPES else np.inf for number, sd in zip(shapes, way.log_width, strict=True))
+    return Way(way.runs, way.costs, tuple(log_width))
 
 
 def _beginning(
-    cov: Covariances, pool: Pool, end: int, allowed: Numbers, budget: float
+    cov: Covariances, pool: Pool, end: int, allowed: Numbers, budget: float, number: int, before: Places
 ) -> tuple[tuple[int, ...], Covariances] | None:
-    """Three depths of the largest size: those that say most; None if the budget is too small."""
-    cov = cov.copy()
+    """So many depths of the largest size, those that narrow the interval most; None if they cannot be paid or would
+    not show the best depth there."""
     top = pool.places.block_params[allowed].max()
-    near = allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0)
-    runs: list[int] = []
-    spent = 0.0
-    for _ in range(min(AT_THE_END, len(np.unique(pool.places.depth[near])))):
-        free = near & ~np.isin(pool.places.depth, pool.places.depth[runs]) & (spent + pool.cost <= budget)
-        if not free.any():
+    near = np.flatnonzero(allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0))
+    first = {depth: run for run in near[::-1].tolist() for depth in [float(pool.places.depth[run])]}
+    best: tuple[float, tuple[int, ...], Covariances] | None = None
+    enough = enough_spread(cov, pool, top)
+    for pair in combinations(_spaced(sorted(first.values(), key=lambda run: float(pool.places.depth[run]))), 2):
+        if pool.cost[list(pair)].sum() > budget or spread_near(top, before, pool.places.at(pair)) < enough:
+            continue
+        after = cov.copy()
+        for run in pair:
+            after.take(run)
+        width = round(after.log_width(end), 6)
+        if best is None or width < best[0]:
+            best = width, pair, after
+    if best is None:
+        return None
+    runs, cov = best[1], best[2]
+    for _ in range(number - len(runs)):
+        free = [run for run in first.values() if run not in runs and pool.cost[[*runs, run]].sum() <= budget]
+        if not free:
             return None
-        score = np.where(free, cov.gains(end) / pool.cost**0.25, -1.0)
-        runs.append(_greatest(score))
-        spent += float(pool.cost[runs[-1]])
+        gains = cov.gains(end)
+        runs = (*runs, free[_greatest(gains[free] / pool.cost[free] ** 0.25)])
         cov.take(runs[-1])
-    return tuple(runs), cov
+    return runs, cov
+
+
+def _spaced(runs: Sequence[int]) -> list[int]:
+    """At most twelve of them, evenly."""
+    if len(runs) <= MOST_TRIED:
+        return list(runs)
+    return [runs[i] for i in np.unique(np.linspace(0, len(runs) - 1, MOST_TRIED).astype(int))]
 
 
 def _way(
@@ -112,10 +141,10 @@ def _way(
     new: int,
 ) -> Way:
     """Run after run while the budget lasts; no shape is repeated before there are `new` of them."""
-    runs, costs, log_sd = list(begun), [], []
+    runs, costs, log_width = list(begun), [], []
     if runs:
         spent = np.cumsum(pool.cost[runs])
-        costs, log_sd = spent.tolist(), [np.inf] * (len(runs) - 1) + [cov.log_sd(end)]
+        costs, log_width = spent.tolist(), [np.inf] * (len(runs) - 1) + [cov.log_width(end)]
     left = budget - (costs[-1] if costs else 0.0)
     times = np.bincount(runs, minlength=len(pool))
     while len(runs) < MOST_RUNS:
@@ -132,8 +161,8 @@ def _way(
         times[run] += 1
         left -= float(pool.cost[run])
         costs.append(budget - left)
-        log_sd.append(cov.log_sd(end))
-    return Way(tuple(runs), tuple(costs), tuple(log_sd))
+        log_width.append(cov.log_width(end))
+    return Way(tuple(runs), tuple(costs), tuple(log_width))
 
 
 def _greatest(score: Floats) -> int:
@@ -143,12 +172,12 @@ def _greatest(score: Floats) -> int:
 
 def best_way(candidates: Sequence[Way]) -> Way | None:
     """The way that ends with the least standard deviation."""
-    return min(candidates, key=lambda way: (round(way.log_sd[-1], 6), way.costs[-1]), default=None)
+    return min(candidates, key=lambda way: (round(way.log_width[-1], 6), way.costs[-1]), default=None)
 
 
 def frontier(candidates: Sequence[Way]) -> list[tuple[float, float]]:
     """(cost, ln sd) of the best that each budget can buy: points that no cheaper one beats."""
-    points = sorted((cost, sd) for way in candidates for cost, sd in zip(way.costs, way.log_sd, strict=True))
+    points = sorted((cost, sd) for way in candidates for cost, sd in zip(way.costs, way.log_width, strict=True))
     best: list[tuple[float, float]] = []
     for cost, sd in points:
         if sd < (best[-1][1] if best else np.inf) - 1e-3:

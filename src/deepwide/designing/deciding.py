@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepwide.answers import Z95, Interval
-from deepwide.designing.choosing import Pool, batches, best_way, ends_of, frontier, ways
+from deepwide.answers import Interval
+from deepwide.designing.choosing import Pool, batches, best_way, ends_of, enough_spread, frontier, ways
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of
+from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of, spread_near
 
 FIT_DRAWS = 1000
 
@@ -44,29 +44,29 @@ def decide(
     fit = _fit(runs, draws)
     interval = _interval(fit, goal)
     view = outlook_of(fit, before, pool.places)
-    largest = float(before.block_params.max()) if len(before) else 0.0
+    largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0
     ends = ends_of(pool, largest)
     cov = view.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
-    now = cov.log_sd(0)
-    log_ratio = 2 * Z95 * math.exp(now)
+    now = cov.log_width(0)
+    log_ratio = math.exp(now)
     if interval is not None and interval.low and interval.high:
         log_ratio = math.log(interval.high / interval.low)
 
-    def expected(log_sd: float) -> float:
-        return _exp(log_ratio * math.exp(log_sd - now))
+    def expected(log_width: float) -> float:
+        return _exp(log_ratio * math.exp(log_width - now))
 
     found_ways = ways(cov, pool, ends, budget, before)
     way = best_way(found_ways)
     chosen = batches(way, pool, before, budget, least, not view.assumed) if way else []
     lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
     floor = cov.floor(lowest)
-    beyond = float(cov.rest[lowest]) / math.exp(2 * floor)
+    beyond = math.exp(2 * (cov.beyond(lowest) - floor)) if goal.goal == "depth" else 0.0
     return Decision(
         fit,
         interval,
         _exp(log_ratio),
         tuple(chosen),
-        tuple(expected(sd) for sd in _after(chosen, cov, pool, ends, largest)),
+        tuple(expected(sd) for sd in _after(chosen, cov, pool, ends, before)),
         tuple((cost, expected(sd)) for cost, sd in frontier(found_ways)),
         expected(floor),
         (min(beyond, 1.0), max(1 - beyond, 0.0)),
@@ -100,14 +100,21 @@ def _interval(fit: JointFit | None, goal: Goalpost) -> Interval | None:
 
 
 def _after(
-    chosen: list[tuple[int, ...]], cov: Covariances, pool: Pool, ends: np.ndarray, largest: float
+    chosen: list[tuple[int, ...]], cov: Covariances, pool: Pool, ends: np.ndarray, before: Places
 ) -> list[float]:
-    """ln sd after each batch, with the sizes ending where they do by then."""
+    """ln ln(high/low) after each batch, with the known sizes ending where they do by then."""
     cov = cov.copy()
     result = []
+    runs: list[int] = []
     for batch in chosen:
         for run in batch:
             cov.take(run)
-            largest = max(largest, float(pool.places.block_params[run]))
-        result.append(cov.log_sd(int(np.argmin(np.abs(np.log(ends / largest))))))
+        runs += batch
+        taken = pool.places.at(runs)
+        known = [
+            end
+            for end, size in enumerate(ends.tolist())
+            if spread_near(size, before, taken) >= enough_spread(cov, pool, size)
+        ]
+        result.append(cov.log_width(max(known, default=0)))
     return result

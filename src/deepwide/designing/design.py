@@ -138,7 +138,7 @@ def design_next(
     pool = pool_of(options, cost, used)
     goal = Goalpost(request.goal, request.params, share_at(options, request.params))
     decision = decide(runs, pool, goal, left, least=request.batch)
-    stop = _stop(decision, request)
+    stop = _stop(decision, request, pays=min(cost) <= left)
     now = Stage(
         batch=len(before),
         runs=spent.runs,
@@ -205,17 +205,17 @@ def _expected(decision: Decision, runs: Sequence[DesignedRun], now: Stage) -> li
     return stages
 
 
-def _stop(decision: Decision, request: Request) -> Note | None:
+def _stop(decision: Decision, request: Request, *, pays: bool) -> Note | None:
     """Why to stop, if there is a reason."""
     if request.until is not None and decision.interval is not None and decision.ratio <= request.until:
         text = f"the interval's high/low is {decision.ratio:.3g}, and {request.until:g} was asked for"
         return Note.of("interval", text, ratio=decision.ratio, until=request.until)
-    if not decision.batches:
+    if not decision.batches and not (pays and decision.interval is not None):
         text = "what is left of the budget pays for no run that would help"
         if decision.fit is None:
             text = f"the budget pays for too few runs: nothing can be fitted to fewer than {SHAPES} shapes"
         return Note.of("budget", text)
-    after = decision.ratios[-1]
+    after = decision.ratios[-1] if decision.ratios else decision.ratio
     if decision.interval is not None and math.log(after) > (1 - HELPS) * math.log(decision.ratio):
         beyond, rest = decision.floor_share
         text = (

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from deepwide.figures.designs import design_chart as design_chart
     from deepwide.figures.fitted import draw_fit as draw_fit
     from deepwide.figures.forest import forest_chart as forest_chart
+    from deepwide.figures.frontier import frontier_chart as frontier_chart
+    from deepwide.figures.growth import growth_plot as growth_plot
+    from deepwide.figures.heads import head_plane as head_plane
+    from deepwide.figures.heads import sentence_attention as sentence_attention
+    from deepwide.figures.heads import share_lines as share_lines
     from deepwide.figures.intervals import interval_chart as interval_chart
     from deepwide.figures.law_map import fitted_map as fitted_map
     from deepwide.figures.layers import layer_chart as layer_chart
@@ -83,8 +88,11 @@ _HOME = {
     "draw_fit": "fitted",
     "fitted_map": "law_map",
     "forest_chart": "forest",
+    "frontier_chart": "frontier",
     "growth_chart": "outcomes",
+    "growth_plot": "growth",
     "head_map": "solved",
+    "head_plane": "heads",
     "interval_chart": "intervals",
     "layer_chart": "layers",
     "look_chart": "looks",
@@ -100,6 +108,8 @@ _HOME = {
     "run_chart": "runs",
     "save_chart": "save",
     "scaling_chart": "scaling",
+    "sentence_attention": "heads",
+    "share_lines": "heads",
     "spectrum_figure": "separation",
     "step_chart": "steps",
     "style_sheet": "style",

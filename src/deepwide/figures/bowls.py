@@ -26,11 +26,16 @@ def bowl_chart(
     heights = [row[name] for row in (*points, *curve) for name in ("percent", "low", "high") if name in row]
     room = 0.06 * (max(heights) - min(heights))  # for a label below the lowest point
     reach = (min(heights) - room, max(heights) + room)
-    spots = [
-        Spot(WIDTH * share(row["x"], *span), HEIGHT * (reach[1] - row["percent"]) / (reach[1] - reach[0]), row["name"])
-        for row in points
-    ]
-    placed = [{**row, "corner": corner} for row, corner in zip(points, corners(spots, WIDTH, HEIGHT), strict=True)]
+    spots, line_spots = (
+        [
+            Spot(WIDTH * share(row["x"], *span), HEIGHT * (reach[1] - row["percent"]) / (reach[1] - reach[0]), name)
+            for row in rows
+            for name in (str(row.get("name", "")),)
+        ]
+        for rows in (points, curve)
+    )
+    chosen = corners(spots, WIDTH, HEIGHT, line_spots)
+    placed = [{**row, "corner": corner} for row, corner in zip(points, chosen, strict=True)]
     x = alt.X("x:Q", title=x_title, axis=alt.Axis(grid=False, values=[0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5]),
               scale=alt.Scale(type="log", domain=span, nice=False))  # fmt: skip
     y_title = "loss above the best depth (%)"

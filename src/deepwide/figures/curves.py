@@ -91,7 +91,7 @@ def crossing_chart(
                 tooltip=["depth:N", "size:Q", "loss:Q", "seed:N", "run:N"]),
     ]  # fmt: skip
     if crossings:
-        layers += _crossing_layers(alt.Chart(inline(_rows(crossings, dots, span, reach))), sizes, span, x, y)
+        layers += _crossing_layers(alt.Chart(inline(_rows(crossings, dots, bands, span, reach))), sizes, span, x, y)
     words = [
         "points: runs; bands: 95%; diamonds: where the deeper starts to win; ticks: its 95% limits,",
         "an arrow where there is none in the picture" + ("; dashed: beyond the runs" if beyond else ""),
@@ -131,7 +131,9 @@ def _to_the_crossing(fit: "TransitionFit", depth: int, size: float) -> list[tupl
     return [] if low <= size <= high else _along(fit, depth, size, low if size < low else high, POINTS // 4)
 
 
-def _rows(crossings: Sequence[Row], runs: Sequence[Row], span: Span, reach: Span) -> list[dict[str, Any]]:
+def _rows(
+    crossings: Sequence[Row], runs: Sequence[Row], curves: Sequence[Row], span: Span, reach: Span
+) -> list[dict[str, Any]]:
     """Each crossing with its limits; a side without one, or with one outside the picture, is open to the edge."""
     rows: list[dict[str, Any]] = []
     for crossing in crossings:
@@ -154,9 +156,12 @@ def _rows(crossings: Sequence[Row], runs: Sequence[Row], span: Span, reach: Span
         )
     ends = [{"size": row[end], "loss": row["loss"], "pair": ""} for row in rows for end in ("from", "to")]
     dots = [{"size": row["size"], "loss": row["loss"], "pair": ""} for row in runs]
-    spots = [
-        Spot(WIDTH * share(row["size"], *span), HEIGHT * (1 - share(row["loss"], *reach)), row["pair"])
-        for row in (*rows, *dots, *ends)
-    ]
-    placed = corners(spots, WIDTH, HEIGHT)[: len(rows)]
+    spots, lines = (
+        [
+            Spot(WIDTH * share(row["size"], *span), HEIGHT * (1 - share(row["loss"], *reach)), row.get("pair", ""))
+            for row in given
+        ]
+        for given in ((*rows, *dots, *ends), curves)
+    )
+    placed = corners(spots, WIDTH, HEIGHT, lines)[: len(rows)]
     return [row | {"corner": corner} for row, corner in zip(rows, placed, strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepwide.answers import Interval
 from deepwide.catalogue import find_model
-from deepwide.figures.labels import Spot, corners, label_layers
+from deepwide.figures.labels import Spot, corners, label_layers, outlined
 from deepwide.figures.style import (
     BLUE,
     BROWN,
@@ -71,6 +71,7 @@ LAW_DASHES = {
 }
 OWN_LAW_DASH = (4, 2)
 MOST_LABELS = 30
+SIZE_LABEL = 34  # pixels of a label such as 100M
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ class Point:
     detail: str = ""
 
     @classmethod
-    def of(cls, name: str, shape: Shape, kind: str, detail: str = "") -> "Point":
-        """A point at a shape."""
-        return cls(name, shape.depth, shape.width, shape.block_params, kind, detail)
+    def of(cls, name: str, shape: Shape, kind: str, detail: str = "", *, active: bool = False) -> "Point":
+        """A point at a shape, by all its block parameters or by the active ones."""
+        size = shape.params.active_block if active else shape.block_params
+        return cls(name, shape.depth, shape.width, size, kind, detail)
 
     def map_width(self, layer_matrices: float = 12) -> float:
         """The width at which this many block parameters stand on the map."""
@@ -96,7 +98,7 @@ class Point:
 
 def plan_map(plan: Plan, law: str | Law | None = None) -> Any:
     """The plan, its neighbours in depth, its budget's curve of equal size, and the public models of its size."""
-    points = [Point.of(f"plan: {plan.shape.depth} × {plan.shape.width}", plan.shape, "plan", plan.reason)]
+    points = [Point.of(f"plan: {plan.shape.depth} × {plan.shape.width}", plan.shape, "plan", plan.reason, active=True)]
     points += [
         Point(f"{c.depth} × {c.width}", c.depth, c.width, c.block_params, "other depths", _percent(c.loss_percent))
         for c in plan.candidates
@@ -104,8 +106,8 @@ def plan_map(plan: Plan, law: str | Law | None = None) -> Any:
     ]
     for near in plan.nearest:
         detail = f"{near.depth_over_law:.2f} times the law's depth"
-        points.append(Point.of(near.name, find_model(near.name).shape, "public", detail))
-    matrices = plan.params.block / (plan.shape.depth * plan.shape.width**2)
+        points.append(Point.of(near.name, find_model(near.name).shape, "public", detail, active=True))
+    matrices = plan.params.active_block / (plan.shape.depth * plan.shape.width**2)
     return depth_width_map(points, law, f"A shape for {plan.budget_words}", matrices, size=plan.law_params)
 
 
@@ -150,20 +152,17 @@ def depth_width_map(
     y = alt.Y("depth:Q", title="depth (layers)", scale=alt.Scale(domain=[y_low, y_high], nice=False),
               axis=alt.Axis(grid=False))  # fmt: skip
     layers = []
-    for limits, opacity in ((_loss_limits(chosen), 0.08), (_law_limits(chosen), 0.25)):
+    for limits, opacity in ((_loss_limits(chosen), 0.08), (_law_limits(chosen), 0.2)):
         if limits is not None and (outline := _band(limits, x_low, x_high, layer_matrices)):
             layers.append(
                 alt.Chart(inline(outline)).mark_line(fill=colour, fillOpacity=opacity, strokeWidth=0, clip=True)
                 .encode(x=x, y=y, order="order:Q")
             )  # fmt: skip
-    sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices)
+    curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
+    sizes, size_labels = _sizes(x_low, x_high, y_high, layer_matrices, curves)
     layers.append(
         alt.Chart(inline(sizes)).mark_line(strokeDash=[1, 3], color=GREY, strokeWidth=1, clip=True)
         .encode(x=x, y=y, detail="size:N")
-    )  # fmt: skip
-    layers.append(
-        alt.Chart(inline(size_labels)).mark_text(color=FAINT, fontSize=10, align="left", dx=5, dy=-5)
-        .encode(x=x, y=y, text="size:N")
     )  # fmt: skip
     if size is not None:
         line = _equal_size(size, x_low, x_high, y_high, layer_matrices)
@@ -172,7 +171,6 @@ def depth_width_map(
             .encode(x=x, y=y)
         )  # fmt: skip
     keys = alt.Legend(symbolType="stroke", symbolSize=350, symbolStrokeWidth=2)
-    curves, order = _curves(chosen, x_low, x_high, y_high, layer_matrices)
     layers.append(
         alt.Chart(inline(curves)).mark_line(strokeWidth=2, clip=True).encode(
             x=x, y=y,
@@ -184,7 +182,10 @@ def depth_width_map(
                 range=[[1, 0] if name == chosen.name else LAW_DASHES.get(name, OWN_LAW_DASH) for name in order])),
         )
     )  # fmt: skip
-    rows = _rows(points, x_low, x_high, y_high, layer_matrices)
+    numbers = alt.Chart(inline(size_labels)).encode(x=x, y=y)
+    layers += outlined(numbers, "size", color=FAINT, fontSize=10, align="left", dx=5, dy=-2)
+    lines = [*curves, *(line if size is not None else [])]
+    rows = _rows(points, lines, x_low, x_high, y_high, layer_matrices)
     kinds = [kind for kind in COLOURS if any(row["kind"] == kind for row in rows)]
     places = alt.Chart(inline(rows)).encode(x=x, y=y)
     dots = places.encode(
@@ -208,13 +209,21 @@ def _percent(interval: Interval | None) -> str:
     return "no loss data" if interval is None else f"{interval.value:+.2f}% of loss"
 
 
-def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, matrices: float) -> list[dict[str, Any]]:
-    """The points as data, with the corner that each one's label stands at."""
+def _rows(
+    points: Sequence[Point],
+    lines: Sequence[dict[str, Any]],
+    x_low: float,
+    x_high: float,
+    y_high: float,
+    matrices: float,
+) -> list[dict[str, Any]]:
+    """The points as data, with the corner that each one's label stands at, beside other points and lines."""
     widths = [point.map_width(matrices) for point in points]
     spots = [
-        Spot(WIDTH * share(w, x_low, x_high), HEIGHT * (1 - point.depth / y_high), point.name)
+        _spot({"width": w, "depth": point.depth}, x_low, x_high, y_high)._replace(text=point.name)
         for point, w in zip(points, widths, strict=True)
     ]
+    along = [_spot(row, x_low, x_high, y_high) for row in lines]
     return [
         {
             "name": point.name,
@@ -226,8 +235,13 @@ def _rows(points: Sequence[Point], x_low: float, x_high: float, y_high: float, m
             "detail": point.detail,
             "corner": corner,
         }
-        for point, width, corner in zip(points, widths, corners(spots, WIDTH, HEIGHT), strict=True)
+        for point, width, corner in zip(points, widths, corners(spots, WIDTH, HEIGHT, along), strict=True)
     ]
+
+
+def _spot(row: dict[str, Any], x_low: float, x_high: float, y_high: float) -> Spot:
+    """Where a row with `width` and `depth` stands in the picture."""
+    return Spot(WIDTH * share(row["width"], x_low, x_high), HEIGHT * (1 - row["depth"] / y_high))
 
 
 def _depths(law: DepthLaw, N: Floats) -> tuple[Floats, Floats, Floats]:
@@ -315,9 +329,10 @@ def _equal_size(size: float, x_low: float, x_high: float, y_high: float, matrice
 
 
 def _sizes(
-    x_low: float, x_high: float, y_high: float, matrices: float
+    x_low: float, x_high: float, y_high: float, matrices: float, curves: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Curves of equal block parameters, each labelled where it enters the picture, with room for the label."""
+    """Curves of equal block parameters, each labelled where it enters the picture, or further on where a law does."""
+    taken = [_spot(row, x_low, x_high, y_high) for row in curves]
     lines: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
     for size in SIZES:
@@ -326,8 +341,13 @@ def _sizes(
             continue  # nothing but a line along the axis
         name = {"size": show_count(size)}
         lines += [row | name for row in line]
-        depth = min(line[0]["depth"], 0.95 * y_high)
-        width = math.sqrt(size / (matrices * depth))
-        if share(width, x_low, x_high) < 0.94:
-            labels.append(name | {"width": width, "depth": depth})
+        first = min(line[0]["depth"], 0.95 * y_high)
+        for depth in (first * 0.94**step for step in range(20)):
+            place = {"width": math.sqrt(size / (matrices * depth)), "depth": depth}
+            x, y, _ = _spot(place, x_low, x_high, y_high)
+            if x > 0.94 * WIDTH or y > 0.95 * HEIGHT:
+                break
+            if not any(x < spot.x < x + SIZE_LABEL and y - 14 < spot.y < y + 2 for spot in taken):
+                labels.append(name | place)
+                break
     return lines, labels

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.figures.curves import loss_curves
+from deepwide.figures.growth import growth_plot
 from deepwide.figures.law_map import can_be_mapped, fitted_map
 from deepwide.figures.resamples import resample_plot
 from deepwide.figures.residuals import residual_plot
@@ -14,9 +15,10 @@ from deepwide.figures.save import save_chart
 if TYPE_CHECKING:
     from deepwide.fitting import Fit
 
-Picture = Literal["curves", "map", "residuals", "resamples"]
+Picture = Literal["curves", "growth", "map", "residuals", "resamples"]
 PICTURES: Mapping[str, Callable[..., Any]] = {
     "curves": loss_curves,
+    "growth": growth_plot,
     "map": fitted_map,
     "residuals": residual_plot,
     "resamples": resample_plot,
@@ -35,5 +37,5 @@ def draw_fit(fit: "Fit", path: str | Path, picture: str | None = None) -> Path:
     if picture not in PICTURES:
         raise DeepwideError(f"no picture {quoted(picture)}: {did_you_mean(picture, PICTURES)}")
     if picture == "curves" and not transition:
-        raise DeepwideError("curves are drawn of a transition fit: draw map, residuals or resamples.")
+        raise DeepwideError("curves are drawn of a transition fit: draw growth, map, residuals or resamples.")
     return save_chart(PICTURES[picture](fit), path)

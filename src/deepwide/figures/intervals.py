@@ -16,6 +16,7 @@ def interval_chart(
     subtitle: str | Sequence[str] = "",
     *,
     axis: str = "",
+    labels_are: str | None = None,
     lines: str = "source",
     panels: str | None = None,
     log: bool = False,
@@ -23,8 +24,8 @@ def interval_chart(
 ) -> Any:
     """An Altair chart of rows with `label`, `value`, `low`, `high` and the field `lines`; one panel per `panels`.
 
-    A limit that is None runs to the edge and ends in an arrow. With both None the estimate has no interval, and is
-    drawn as a point alone.
+    `axis` and `labels_are` say what the values and the labels are. A limit that is None runs to the edge and ends in an
+    arrow. With both None the estimate has no interval, and is drawn as a point alone.
     """
     import altair as alt
 
@@ -40,7 +41,7 @@ def interval_chart(
         ticks: dict[str, Any] = {"labelExpr": SIZE_LABEL, "values": log_ticks(*span)} if log else {"tickCount": 5}
         base = alt.Chart(inline([_placed(row, span) for row in here])).encode(
             x=alt.X("value:Q", title=panel, scale=scale, axis=alt.Axis(grid=True, **ticks)),
-            y=alt.Y("label:N", title=None, sort=labels,
+            y=alt.Y("label:N", title=None if charts else labels_are, sort=labels,
                     axis=alt.Axis(labelFontSize=12, labelLimit=320, ticks=False, labels=not charts)),
             color=alt.Color(f"{lines}:N", title=None, sort=sources,
                             scale=alt.Scale(domain=sources, range=list(CATEGORIES[: len(sources)])),

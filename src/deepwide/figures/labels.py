@@ -16,8 +16,11 @@ class Spot(NamedTuple):
     text: str = ""
 
 
-def corners(spots: Sequence[Spot], width: float, height: float) -> list[int | None]:
-    """For each spot with a text the corner it stands at: no text hits another, few hit a point or leave the picture."""
+def corners(spots: Sequence[Spot], width: float, height: float, lines: Sequence[Spot] = ()) -> list[int | None]:
+    """For each spot with a text the corner it stands at: no text hits another, few hit a point or leave the picture.
+
+    Of corners that are as good by that, it is the one that covers least of the `lines`, given as points along them.
+    """
     taken: list[tuple[float, float, float, float]] = []
     chosen: list[int | None] = []
     for spot in spots:
@@ -29,22 +32,32 @@ def corners(spots: Sequence[Spot], width: float, height: float) -> list[int | No
             if spot.text and not any(_meet(box, other) for other in taken):
                 out = left < 0 or left + long > width or top < 0 or top + ABOVE + BELOW > height
                 hit = sum(_meet(box, (s.x - NEAR, s.x + NEAR, s.y - NEAR, s.y + NEAR)) for s in spots)
-                ways.append((100 * out + hit, corner, box))
-        chosen.append(min(ways)[1] if ways else None)
-        taken += [min(ways)[2]] if ways else []
+                crossed = sum(_meet(box, (s.x - 1, s.x + 1, s.y - 1, s.y + 1)) for s in lines)
+                ways.append((100 * out + hit, crossed, corner, box))
+        chosen.append(min(ways)[2] if ways else None)
+        taken += [min(ways)[3]] if ways else []
     return chosen
 
 
 def label_layers(chart: Any, field: str, **style: Any) -> list[Any]:
-    """Texts of a chart whose rows have a `corner`, in white outline so that they can be read over lines."""
+    """Texts of a chart whose rows have a `corner`, as `corners` places them."""
     import altair as alt
 
-    return [
-        chart.transform_filter(alt.datum.corner == corner)
-        .mark_text(align=align, dx=dx, dy=dy, **(style | outline))
-        .encode(text=f"{field}:N", tooltip=alt.value(None))
-        for outline in ({"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.8, "strokeJoin": "round"}, {})
+    layers = [
+        outlined(chart.transform_filter(alt.datum.corner == corner), field, align=align, dx=dx, dy=dy, **style)
         for corner, (align, dx, dy) in enumerate(CORNERS)
+    ]
+    return [layer for part in (0, 1) for layer in (each[part] for each in layers)]  # no outline over another's letters
+
+
+def outlined(chart: Any, field: str, **style: Any) -> list[Any]:
+    """A text on its baseline, and below it its outline in white, so that it can be read over lines."""
+    import altair as alt
+
+    white = {"stroke": "white", "strokeWidth": 3, "strokeOpacity": 0.85, "strokeJoin": "round"}
+    return [
+        chart.mark_text(baseline="alphabetic", **style, **outline).encode(text=f"{field}:N", tooltip=alt.value(None))
+        for outline in (white, {})
     ]
 
 

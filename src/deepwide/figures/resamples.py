@@ -36,9 +36,11 @@ def _title(fit: "Fit", name: str) -> str:
         unit = f"best depth / depth of {base.name}" if base else "best depth (layers)"
         return unit + (f" at {show_count(round(fit.centre))}" if "drift" in fit.names else "")  # type: ignore[attr-defined]
     if name == "growth":
-        return "growth of the best depth: power of the size" + (f" above that of {base.name}" if base else "")
+        return f"growth, power of size above {base.name}" if base else "growth of best depth (power of size)"
     if name == "cost_of_factor_2":
-        return "cost of a factor 2 in depth (% of loss)"
+        return "cost of factor 2 in depth (% of loss)"
+    if name == "best_depth_at_10x":
+        return "best depth, size × 10 (layers)"
     return f"exponent of {name.removesuffix('_exponent')}" if name.endswith("_exponent") else name
 
 

@@ -5,27 +5,38 @@ from typing import TYPE_CHECKING
 
 from deepwide import offered
 from deepwide.fitting.answer import Fit, Prediction, Residual
-from deepwide.fitting.crossings import Crossing
-from deepwide.fitting.joint import JointFit, fit_joint
 from deepwide.fitting.kinds import fit, load_fit
 from deepwide.fitting.regression import Noise, t95
-from deepwide.fitting.ridge import RidgeFit, fit_ridge
 from deepwide.fitting.runs import COLUMNS, Counting, Runs
-from deepwide.fitting.surface import ComputeOptimum, SurfaceFit, fit_surface
 from deepwide.fitting.tables import read_runs
-from deepwide.fitting.transition import TransitionFit, fit_transition
 
 if TYPE_CHECKING:
-    from deepwide.fitting.outlook import Covariances, Goal, Outlook, Places, outlook_of
+    from deepwide.fitting.crossings import Crossing
+    from deepwide.fitting.joint import JointFit, fit_joint
+    from deepwide.fitting.outlook import Covariances, Goal, Outlook, Places, outlook_of, spread_near
+    from deepwide.fitting.ridge import RidgeFit, fit_ridge
     from deepwide.fitting.simulation import simulate
+    from deepwide.fitting.surface import ComputeOptimum, SurfaceFit, fit_surface
+    from deepwide.fitting.transition import TransitionFit, fit_transition
 
 _HOME = {
+    "Crossing": "crossings",
+    "fit_transition": "transition",
+    "TransitionFit": "transition",
+    "fit_surface": "surface",
+    "SurfaceFit": "surface",
+    "ComputeOptimum": "surface",
+    "fit_ridge": "ridge",
+    "RidgeFit": "ridge",
+    "fit_joint": "joint",
+    "JointFit": "joint",
     "Covariances": "outlook",
     "Goal": "outlook",
     "Outlook": "outlook",
     "Places": "outlook",
     "outlook_of": "outlook",
     "simulate": "simulation",
+    "spread_near": "outlook",
 }
 __all__ = [
     "COLUMNS",
@@ -54,6 +65,7 @@ __all__ = [
     "outlook_of",
     "read_runs",
     "simulate",
+    "spread_near",
     "t95",
 ]
 __getattr__ = partial(offered, __name__, _HOME)

@@ -199,6 +199,10 @@ class Fit(Answer):
         """`rows` as a Polars data frame."""
         return to_polars(self.rows(table))
 
+    def to_frame(self, table: Table = "coefficients") -> "polars.DataFrame":
+        """The same as `to_polars`, by the name that other libraries give it."""
+        return self.to_polars(table)
+
     def to_pandas(self, table: Table = "coefficients") -> "pandas.DataFrame":
         """`rows` as a pandas data frame."""
         return to_pandas(self.rows(table))
@@ -277,5 +281,6 @@ def residual_table(
 
     sizes = runs.size(counting).tolist()
     shapes = (known(runs.depth), known(runs.width), sizes, known(runs.tokens), runs.seed.tolist())
-    losses = (np.exp(y).tolist(), np.exp(fitted).tolist(), residual.tolist(), leverage.tolist(), runs.diverged.tolist())
+    near = np.exp(np.clip(fitted, -700, 700))  # a fit to numbers without any order may be anything
+    losses = (np.exp(y).tolist(), near.tolist(), residual.tolist(), leverage.tolist(), runs.diverged.tolist())
     return tuple(Residual(*row) for row in zip(*shapes, *losses, strict=True))

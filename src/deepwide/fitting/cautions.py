@@ -13,7 +13,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting.crossings import Crossing, Line, bracketed_size, line_through_neighbours
 from deepwide.fitting.curves import Curves, fit_curves
 from deepwide.fitting.huber import EXPONENTS, Problem, minimise
-from deepwide.fitting.regression import Noise, Regression, regress, span_known, t95
+from deepwide.fitting.regression import Noise, Regression, regress, span_known, t95, variance_inflation
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import group_name, note
 from deepwide.quantities import Floats, Integers
@@ -28,7 +28,9 @@ LEARNING_CURVE = 4  # lengths of one shape from which they are probably checkpoi
 SAME_SIZE = 0.02  # sizes closer than 2% count as one
 FEW_VALUES = 5
 VISIBLE = 1e-3  # a term that never makes this share of the loss is not shown
-EXAMINED = 12  # the units of most leverage are left out one by one
+EXAMINED = 12  # the units of most leverage or influence are left out one by one
+INFLATED = 100.0  # variance inflation from which a term is mentioned
+ALL_LEFT_OUT = 100  # groups up to which every one of them is
 
 
 # Of transitions.
@@ -79,13 +81,17 @@ def about_line(crossings: Sequence[Crossing]) -> list[Note]:
 
 
 def leave_one_group_out(
-    runs: Runs, counting: Counting, slope: float | None, noise: Noise, line: Line | None, crossings: Sequence[Crossing]
-) -> list[Note]:
-    """Leave each group out: does a crossing vanish, or it or the law move by more than its own error?"""
+    runs: Runs, counting: Counting, slope: float | None, noise: Noise, line: Line | None, crossings: Sequence[Crossing],
+    regression: Regression,
+) -> list[Note]:  # fmt: skip
+    """Leave each group out: does a crossing vanish, or it or the law move by more than its own error?
+
+    Of many groups, those that move the curves most.
+    """
     groups = runs.groups
     vanish: dict[str, list[str]] = {}
     move: dict[str, list[str]] = {}
-    for group in np.unique(groups):
+    for group in _left_out_one_by_one(regression):
         first = int(np.flatnonzero(groups == group)[0])
         without = group_name(runs.depth[first], float(runs.size(counting)[first]))
         try:
@@ -131,6 +137,24 @@ def about_noise(noises: Mapping[int, float], regression: Regression) -> list[Not
 # Of ridges.
 
 
+def about_collinear(columns: Mapping[str, Floats]) -> list[Note]:
+    """Terms of tokens or embeddings that the others of their kind nearly repeat; refused where they quite do."""
+    notes = []
+    for name, code in (("tokens", "tokens-collinear"), ("embeddings", "embeddings-collinear")):
+        others = [columns[n] for n in ("intercept", "size", "b1", "embeddings", "tokens") if n in columns and n != name]
+        if name not in columns:
+            continue
+        inflation = variance_inflation(columns[name], others)
+        if math.isinf(inflation):
+            raise DeepwideError(
+                f"in these runs {'tokens follow' if name == 'tokens' else 'embeddings follow'} the size exactly, so a "
+                "ridge cannot tell them apart: use a joint fit, ignore tokens, or add runs at other lengths."
+            )
+        if inflation > INFLATED:
+            notes.append(note(code, inflation=inflation))
+    return notes
+
+
 def about_minimum(
     minimum: Interval | None, x_range: tuple[float, float], regression: Regression, names: Sequence[str],
     runs: Runs, counting: Counting,
@@ -144,7 +168,7 @@ def about_minimum(
     if not regression.dof:
         return notes
     i1, i2 = names.index("b1"), names.index("b2")
-    for group in np.unique(regression.groups):
+    for group in _left_out_one_by_one(regression):
         others = regression.groups != group
         first = int(np.flatnonzero(~others)[0])
         name = group_name(runs.depth[first], float(runs.size(counting)[first]))
@@ -162,6 +186,12 @@ def about_minimum(
     return notes
 
 
+def _left_out_one_by_one(regression: Regression) -> Integers:
+    """Every group, or of many those that matter most."""
+    few = len(np.unique(regression.groups)) <= ALL_LEFT_OUT
+    return regression.most_influential(ALL_LEFT_OUT if few else EXAMINED)
+
+
 def _without(regression: Regression, rows: Floats, parameters: int) -> Regression | None:
     """The regression on some of its rows, None where these do not determine it."""
     nuisance = regression.X.shape[1] - parameters
@@ -177,8 +207,9 @@ def _without(regression: Regression, rows: Floats, parameters: int) -> Regressio
 
 def about_checkpoints(runs: Runs) -> list[Note]:
     """Lengths of one shape that are probably checkpoints of one run."""
-    shapes = runs.shapes
-    lengths = max(len(np.unique(runs.tokens[shapes == shape])) for shape in np.unique(shapes))
+    tokens = np.unique(np.nan_to_num(runs.tokens), return_inverse=True)[1]
+    pairs = np.unique(np.column_stack([runs.shapes, tokens]), axis=0)
+    lengths = int(np.bincount(pairs[:, 0]).max())
     return [note("checkpoints-as-runs", lengths=lengths)] if lengths >= LEARNING_CURVE else []
 
 

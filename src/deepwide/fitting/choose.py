@@ -9,7 +9,7 @@ from typing import Any
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.runs import COLUMNS, SHAPE
-from deepwide.fitting.words import note
+from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
 Limit = tuple[str, str, float]  # ("depth", "<=", 8)
@@ -19,6 +19,9 @@ DIVERGED = ("diverged", "nan", "exploded")
 FAILED = ("failed", "oom", "crashed", "killed", "error")
 ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
 NEAR = 0.01  # relative: how close to a value a row must be
+FEWEST_REPEATED = 4  # cells with several rows, from which these are looked at
+APART = 0.01  # of ln loss
+UNEXPLAINED = 0.1
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -96,6 +99,58 @@ def count_repeats(rows: list[Row]) -> list[Note]:
     """A note where rows repeat others exactly."""
     repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
     return [note("rows-repeated", count=repeated)] if repeated else []
+
+
+def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
+    """Refuse a table in which each run has several losses, as of several validation sets: they are no repeats.
+
+    Rows of one shape, length, rate and seed are told apart by a column that says which loss it is, or by their order.
+    """
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if not row["diverged"] and row["loss"] > 0:
+            key = tuple(row.get(name) for name in (*SHAPE, "tokens", "lr", "seed", *best_of))
+            cells.setdefault(key, []).append(row)
+    repeated = [cell for cell in cells.values() if len(cell) > 1]
+    if len(repeated) < max(FEWEST_REPEATED, len(cells) / 2):
+        return
+    settings = dict.fromkeys(name for row in rows for name in row if name not in (*COLUMNS, "diverged", *best_of))
+    for names in [*((name,) for name in settings), tuple(settings)]:
+        kinds = [[tuple(row.get(name) for name in names) for row in cell] for cell in repeated]
+        if not names or any(len(set(cell)) < len(cell) for cell in kinds):
+            continue
+        if (apart := _apart(repeated, kinds)) is not None:
+            values = list(dict.fromkeys(str(value[0])[:20] for cell in kinds for value in cell))
+            raise DeepwideError(
+                f"each shape has {len({kind for cell in kinds for kind in cell})} losses that differ by "
+                f"{joined([name[:40] for name in names])} ({', '.join(values[:4])}), by {apart:.1%}: choose one (where "
+                f"{names[0][:40]}={values[0]}), or the best of each shape (best_of {','.join(n[:40] for n in names)})."
+            )
+    if len({len(cell) for cell in repeated}) > 1 or len(repeated) < len(cells):
+        return
+    if (apart := _apart(repeated, [list(range(len(cell))) for cell in repeated])) is not None:
+        raise DeepwideError(
+            f"each run has {len(repeated[0])} losses, which differ by {apart:.1%} in the same order at every shape: "
+            "keep one row per run, or number the seeds if these are repeats."
+        )
+
+
+def _apart(cells: list[list[Row]], kinds: list[list[Any]]) -> float | None:
+    """How far ln losses of different kinds lie apart within cells, if that is nearly all by which they differ."""
+    logs = [[math.log(row["loss"]) for row in cell] for cell in cells]
+    off = [
+        (kind, y - sum(ys) / len(ys))
+        for ks, ys in zip(kinds, logs, strict=True)
+        for kind, y in zip(ks, ys, strict=True)
+    ]
+    by_kind: dict[Any, list[float]] = {}
+    for kind, value in off:
+        by_kind.setdefault(kind, []).append(value)
+    means = {kind: sum(values) / len(values) for kind, values in by_kind.items()}
+    total = sum(value**2 for _, value in off)
+    left = sum((value - means[kind]) ** 2 for kind, value in off)
+    gap = max(means.values()) - min(means.values())
+    return gap if gap > APART and left < UNEXPLAINED * total else None
 
 
 def ended(rows: list[Row], source: str) -> tuple[list[Row], list[Note]]:

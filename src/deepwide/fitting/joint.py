@@ -10,13 +10,26 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from deepwide.answers import Interval, Note, Verdict
+from deepwide.answers import Z95, Interval, Note, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import By, Fit, Prediction, residual_table
 from deepwide.fitting.bases import compare_bases
 from deepwide.fitting.mixed import Cells, cell_means
-from deepwide.fitting.model import BEYOND, RELAX, SOFT, Design, Posterior, by_name, infer, log_loss, size_curve
+from deepwide.fitting.model import (
+    ENDS,
+    GOES_ON,
+    PLACE,
+    RELAX,
+    SOFT,
+    Design,
+    Posterior,
+    by_name,
+    infer,
+    jacobian,
+    log_loss,
+    size_curve,
+)
 from deepwide.fitting.regression import (
     as_tuples,
     censored_least_squares,
@@ -25,6 +38,7 @@ from deepwide.fitting.regression import (
     expected_above,
     span,
     span_known,
+    variance_inflation,
 )
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
@@ -41,13 +55,16 @@ SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
 SAME_LENGTH = 1.05
 FEWEST_CELLS = 8
 FEWEST_DRAWS = 200
-MOST_CELLS = 1500
-
-
 CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.51 before any run
-COLLINEAR = 0.98
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
+TOO_CORRELATED = 30.0  # variance inflation of ln tokens or the embeddings' share, from which it is mentioned
+MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
+MOST_ENDS = 200  # sizes that are looked at
+AT_ONCE = 2000  # shapes that are predicted together
+NEARBY = math.log(2)  # ln size, within which runs say together where the best depth is
+ENOUGH = 0.7  # times the fit's own error of the best depth: what they may be off by and still show it
+WELL = 0.07  # in ln depth: an error of theirs that is always small enough
 
 
 class Prior(NamedTuple):
@@ -70,7 +87,9 @@ class JointFit(Fit):
     priors: dict[str, Prior]
     flat: float  # probability that there is no bowl
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
+    with_wider_bend: Interval | None = None  # the best depth at ten times the largest size, were the bend freer
     x_range: tuple[float, float]
+    known_sizes: tuple[float, float] | None = None  # at which runs show the best depth; None: all (older fits)
     bases: dict[str, float] = Field(default_factory=dict)  # laws of growth: AICc above the least
 
     def best_depth(self, params: ArrayLike) -> list[Interval]:
@@ -101,11 +120,16 @@ class JointFit(Fit):
             centre_params=self.centre,
             soft=SOFT,
             relax=RELAX,
-            sizes=self.params_range,
+            sizes=self.known,
             draws=self._law_draws(),
             bowl=self.bowl(),
             cautions=tuple(map(str, self.warnings)),
         )
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """The sizes over which growth is taken to be seen."""
+        return self.known_sizes or self.params_range
 
     def _tokens_words(self) -> str:
         if self.centre_tokens is None:
@@ -123,7 +147,10 @@ class JointFit(Fit):
             curvature = curvature * np.exp(at * column["curvature_tokens"])
             change = change + slope * column["curvature_tokens"]
         random = np.random.default_rng(len(place))
-        beyond = BEYOND[0] + BEYOND[1] * random.permutation(_normal_quantiles(len(place)))
+        at_end = growth + 2 * bend * math.log(self.known[1] / self.centre)
+        usual, weight, sd = GOES_ON
+        goes_on = usual + weight * (at_end - usual) + sd * random.permutation(_normal_quantiles(len(place)))
+        beyond = np.where(random.permutation(len(place)) < ENDS * len(place), 0.0, np.where(goes_on == 0, sd, goes_on))
         rows = np.column_stack([place, growth, bend, beyond, curvature, change, column["skew"]])
         return tuple(map(tuple, np.round(rows, 6).tolist()))
 
@@ -138,7 +165,8 @@ class JointFit(Fit):
         """The best depth at a size beyond the runs if growth there were that of the runs: what the data alone say."""
         column = dict(zip(self.names, np.array(self.resamples).T, strict=True))
         far = math.log(params / self.centre)
-        end = min(max(far, math.log(self.params_range[0] / self.centre)), math.log(self.params_range[1] / self.centre))
+        least, most = (math.log(size / self.centre) for size in self.known)
+        end = min(max(far, least), most)
         slope = column["growth"] + 2 * column["bend"] * end
         place = column["depth"] + column["growth"] * end + column["bend"] * end**2 + slope * (far - end)
         low, middle, high = np.exp(np.quantile(place, (0.025, 0.5, 0.975)))
@@ -177,21 +205,44 @@ class JointFit(Fit):
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
         given = (depth, params, np.nan if tokens is None else tokens, np.nan if total is None else total)
         L, N, D, P = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, dtype=float)) for v in given))
-        if not np.all((L > 0) & (N > 0)):
-            raise DeepwideError("depth and params must be above 0.")
-        s = np.log(N / self.centre)
-        t = self._log_tokens(s, None if tokens is None else D)
-        e = None if self.embeddings_mean is None else np.log(P / N) - self.embeddings_mean
-        values = by_name(self.names, np.array(self.resamples))
-        curve = size_curve(values, Design(s, t, e, np.log(L)))
-        mean = curve + np.stack([law.above(float(a), float(b)) for a, b in zip(L, N, strict=True)], axis=1)
-        noise = math.hypot(self.noise, *self.misfit)
-        new = mean + noise * np.random.default_rng(0).normal(size=mean.shape)
-        low, middle, high = np.exp(np.quantile(mean, (0.025, 0.5, 0.975), axis=0))
-        run_low, run_high = np.exp(np.quantile(new, (0.025, 0.975), axis=0))
+        if L.ndim > 1 or not np.all((L > 0) & (N > 0)):
+            raise DeepwideError("depth and params must be numbers above 0, or lists of them.")
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
-        table = zip(L.tolist(), N.tolist(), *(v.tolist() for v in (middle, low, high, run_low, run_high)), strict=True)
-        return [dict(zip(names, row, strict=True)) for row in table]
+        values = by_name(self.names, np.array(self.resamples))
+        noise, random = math.hypot(self.noise, *self.misfit), np.random.default_rng(0)
+        rows = []
+        for i in range(0, len(L), AT_ONCE):
+            part = slice(i, i + AT_ONCE)
+            s = np.log(N[part] / self.centre)
+            t = self._log_tokens(s, None if tokens is None else D[part])
+            e = None if self.embeddings_mean is None else np.log(P[part] / N[part]) - self.embeddings_mean
+            mean = size_curve(values, Design(s, t, e, np.log(L[part]))) + law.above(L[part], N[part])
+            new = mean + noise * random.normal(size=mean.shape)
+            low, middle, high = np.exp(np.quantile(mean, (0.025, 0.5, 0.975), axis=0))
+            run_low, run_high = np.exp(np.quantile(new, (0.025, 0.975), axis=0))
+            columns = (L[part], N[part], middle, low, high, run_low, run_high)
+            rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
+        return rows
+
+    def profile(self, params: float, depths: ArrayLike | None = None) -> list[dict[str, float]]:
+        """What the posterior says of each depth at one size: the probability that the best depth is shallower
+        (`below`), and the loss above that of the best depth in percent with its 95% limits (cost, low, high)."""
+        law = self.law()
+        if law is None:
+            raise DeepwideError(f"these runs show no best depth: {self.declined}.")
+        check_positive(params=params)
+        best = law.depth(params).at()
+        if depths is None:
+            depths = np.unique(
+                np.round(np.geomspace((best.low or best.value) / 1.5, 1.5 * (best.high or best.value), 12))
+            )
+        L = np.atleast_1d(np.asarray(depths, dtype=float))
+        L = L[L > 0]
+        place = law.place(params)
+        costs = 100 * np.expm1(np.quantile(np.clip(law.above(L, params), 0, 20), (0.5, 0.025, 0.975), axis=0))
+        below = [float(np.mean(place < math.log(depth))) for depth in L]
+        names = ("depth", "below", "cost", "low", "high")
+        return [dict(zip(names, row, strict=True)) for row in zip(L.tolist(), below, *costs.tolist(), strict=True)]
 
     def _log_tokens(self, s: Floats, tokens: Floats | None) -> Floats | None:
         if self.centre_tokens is None:
@@ -263,7 +314,9 @@ def fit_joint(
     missed = [float(mixture.weights @ (mixture.sigma2 * part.sum(axis=1))) for part in (r2[:, :1], r2[:, 1:])]
     assumed = zip(inferred.names, inferred.prior_mean.tolist(), inferred.prior_sd.tolist(), strict=True)
     place = _place_at_centre(inferred)
-    return JointFit(
+    known = _known_sizes(inferred, design, math.sqrt(sigma2))
+    leverage = _leverage(inferred, design, cells)[np.unique(runs.groups, return_inverse=True)[1]]
+    fit = JointFit(
         source=runs.source,
         runs=len(runs),
         diverged=int(runs.diverged.sum()),
@@ -273,7 +326,7 @@ def fit_joint(
         covariance=as_tuples(mixture.covariance),
         dof=int(mixture.dof),
         resamples=as_tuples(inferred.draws),
-        residuals=residual_table(runs, counting, y, fitted, residual, np.zeros(len(y))),
+        residuals=residual_table(runs, counting, y, fitted, residual, leverage),
         noise=math.sqrt(sigma2),
         seed_noise=within,
         params_range=span(size),
@@ -281,7 +334,7 @@ def fit_joint(
         tokens_range=span_known(runs.tokens),
         embedding_share=span_known(runs.embedding_share),
         notes=runs.notes,
-        warnings=tuple(_warnings(runs, inferred, design, cells)) if examine else (),
+        warnings=tuple(_warnings(runs, inferred, design, cells, centre, known)) if examine else (),
         centre=centre,
         centre_tokens=centre_tokens,
         embeddings_mean=float(share.mean()) if counted else None,
@@ -290,26 +343,37 @@ def fit_joint(
         flat=inferred.flat,
         misfit=(math.sqrt(missed[0]), math.sqrt(missed[1])),
         x_range=(float(x.min() - place), float(x.max() - place)),
+        known_sizes=(centre * math.exp(known[0]), centre * math.exp(known[1])),
         bases=compare_bases(_without_embeddings(cells.y, inferred, design), design, np.log(size[at]))
         if examine
         else {},
     )
+    return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed)}) if examine else fit
 
 
-def _warnings(runs: Runs, inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
+def _warnings(
+    runs: Runs, inferred: Posterior, design: Design, cells: Cells, centre: float, known: tuple[float, float]
+) -> list[Note]:
     """What a careful reader must know."""
     notes = []
     mixture, names = inferred.mixture, inferred.names
     place = _place_at_centre(inferred)
     if not design.x.min() <= place <= design.x.max():
         notes.append(note("minimum-outside"))
+    if design.s.max() - known[1] > NEARBY / 2:
+        largest, end = (centre * math.exp(s) for s in (float(design.s.max()), known[1]))
+        notes.append(note("end-thin", largest=largest, known=end))
     correlated = float(mixture.weights[(mixture.settings[:, 1:] > 0).any(axis=1)].sum())
     if correlated > CORRELATED:
         notes.append(note("misfit-correlated", probability=correlated))
+    rest = [np.ones_like(design.s), design.s]
     if design.t is not None:
-        r = float(np.corrcoef(design.s, design.t)[0, 1])
-        if abs(r) > COLLINEAR:
-            notes.append(note("ladder", correlation=r))
+        inflation = variance_inflation(design.t, [*rest, *([] if design.e is None else [design.e])])
+        if inflation > TOO_CORRELATED:
+            notes.append(note("ladder", inflation=inflation))
+    if design.e is not None and (inflation := variance_inflation(design.e, [*rest, design.x])) > TOO_CORRELATED:
+        notes.append(note("embeddings-collinear", inflation=inflation))
+    notes += _lack_of_fit(inferred, design, cells)
     i = names.index("skew")
     skew, error = float(mixture.mean[i]), math.sqrt(mixture.covariance[i, i])
     if abs(skew) > 2 * error:
@@ -319,6 +383,66 @@ def _warnings(runs: Runs, inferred: Posterior, design: Design, cells: Cells) -> 
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
     return [*notes, *cautions.about_checkpoints(runs)]
+
+
+def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
+    """Whether shapes miss the model by more than seeds differ: an F test (Fisher 1922)."""
+    from scipy.special import fdtrc
+
+    spare = len(cells.y) - len(inferred.names)
+    if cells.within_dof < 1 or spare < 1 or cells.within <= 0:
+        return []
+    off = cells.y - log_loss(inferred.names, inferred.mode[None], design)[0]
+    weights = 1 / (cells.M if cells.M.ndim == 1 else np.diag(cells.M))
+    ratio = float(weights @ off**2) / spare / (cells.within / cells.within_dof)
+    if fdtrc(spare, cells.within_dof, ratio) > MISSES:
+        return []
+    return [note("lack-of-fit", ratio=math.sqrt(ratio))]
+
+
+def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[float, float]:
+    """σ of the least and the largest size at which the runs nearby show the best depth about as well as the fit states.
+
+    Runs of nearly one size that know the bowl are off by noise / 2c·√Σ(x − x̄)². Where that is much more than the
+    fit's error, the fit has carried the best depth there from other sizes by assuming how it grows: one depth at a
+    size tells nothing. Growth is taken to be seen between these two sizes only.
+    """
+    s, x = design.s, design.x
+    draws = dict(zip(inferred.names, inferred.draws.T, strict=True))
+    if not len(inferred.draws):
+        return float(s.min()), float(s.max())
+    c, change = (float(np.median(draws[name])) for name in ("curvature", "curvature_size"))
+    order = np.argsort(s)
+    at = s[order]
+    low, high = np.searchsorted(at, at - NEARBY, "left"), np.searchsorted(at, at + NEARBY, "right")
+    sums, squares = (np.append(0.0, np.cumsum(x[order] ** power)) for power in (1, 2))
+    spread = squares[high] - squares[low] - (sums[high] - sums[low]) ** 2 / (high - low)
+    nearby = noise / (2 * c * np.exp(change * at) * np.sqrt(np.maximum(spread, 1e-12)))
+    ends = sorted({0, len(at) - 1, *np.linspace(0, len(at) - 1, MOST_ENDS).astype(int).tolist()})
+    place = np.column_stack([np.ones(len(ends)), at[ends], at[ends] ** 2]) @ [draws[name] for name in PLACE[:3]]
+    stated = np.ptp(np.quantile(place, (0.025, 0.975), axis=1), axis=0) / (2 * Z95)
+    times = nearby[ends] / np.maximum(stated, WELL / ENOUGH)
+    enough = np.flatnonzero(times <= max(ENOUGH, float(times.min())))
+    return float(at[ends[enough[0]]]), float(at[ends[enough[-1]]])
+
+
+def _leverage(inferred: Posterior, design: Design, cells: Cells) -> Floats:
+    """Of each cell: how much of the variance of its own mean its fitted value has, 1 where it decides itself."""
+    mixture = inferred.mixture
+    X = jacobian(inferred.names, inferred.mode, design)
+    w, r2 = mixture.settings[:, 0], (mixture.settings[:, 1:] ** 2).sum(axis=1)
+    M = cells.M if cells.M.ndim == 1 else np.diag(cells.M)
+    own = (mixture.weights * mixture.sigma2) @ (w[:, None] * M + (1 - w + r2)[:, None])
+    return np.asarray(np.clip(np.einsum("ij,jk,ik->i", X, mixture.covariance, X) / own, 0, 1))
+
+
+def _with_wider_bend(fit: JointFit, cells: Cells, design: Design, seed: int) -> Interval | None:
+    """The best depth at ten times the largest size if the bend's prior were twice as wide."""
+    if fit.declined:
+        return None
+    wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
+    again = fit.model_copy(update={"resamples": as_tuples(wider.draws)})
+    return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
 
 
 def _normal_quantiles(number: int) -> Floats:
@@ -364,8 +488,3 @@ def _check(cells: Cells, x: Floats) -> None:
         raise DeepwideError("a best depth needs runs of at least three depths.")
     if len(cells.y) < FEWEST_CELLS:
         raise DeepwideError(f"a best depth needs at least {FEWEST_CELLS} shapes, and there are {len(cells.y)}.")
-    if len(cells.y) > MOST_CELLS:
-        raise DeepwideError(
-            f"{len(cells.y)} cells are more than the {MOST_CELLS} that this fit takes: keep one length of each run "
-            "(where tokens=NUMBER)."
-        )

@@ -1,26 +1,26 @@
-"""The kinds of fit behind one function, and back from JSON."""
+"""The kinds of fit behind one function, and back from JSON.
+
+Each kind is a module of its name with a function `fit_KIND` and a class `KindFit`, loaded when it is asked for.
+"""
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import ModuleType
+from typing import Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.files import read_json
 from deepwide.fitting.answer import FORMAT, Fit
 from deepwide.fitting.choose import Limit
-from deepwide.fitting.joint import JointFit, fit_joint
 from deepwide.fitting.regression import Noise
-from deepwide.fitting.ridge import RidgeFit, fit_ridge
-from deepwide.fitting.runs import Counting, Runs, Unit
-from deepwide.fitting.surface import SurfaceFit, Terms, fit_surface
+from deepwide.fitting.runs import Counting, Runs, Terms, Unit
 from deepwide.fitting.tables import read_runs
-from deepwide.fitting.transition import TransitionFit, fit_transition
 from deepwide.laws import TransitionLaw
 
 Kind = Literal["joint", "transition", "ridge", "surface"]
-AnyFit = Annotated[JointFit | TransitionFit | RidgeFit | SurfaceFit, Field(discriminator="kind")]
 SETTINGS: Mapping[Kind, tuple[str, ...]] = {  # those that not every kind has
     "joint": (),
     "transition": ("slope", "pairs", "noise"),
@@ -33,7 +33,7 @@ def fit(
     runs: Any,
     kind: Kind | None = None,
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     where: Mapping[str, float | str] | None = None,
     limits: Iterable[Limit] = (),
     embedding_rows: float | None = None,
@@ -86,11 +86,12 @@ def fit(
         )
     settings |= {"counting": counting or ("total" if kind == "surface" else "block")}
     settings |= {"bootstrap": bootstrap, "seed": seed}
-    if kind == "joint":
-        return fit_joint(runs, **settings)
-    if kind == "transition":
-        return fit_transition(runs, **settings)
-    return fit_ridge(runs, **settings) if kind == "ridge" else fit_surface(runs, **settings)
+    answer: Fit = getattr(_module(kind), f"fit_{kind}")(runs, **settings)
+    return answer
+
+
+def _module(kind: str) -> ModuleType:
+    return import_module(f"deepwide.fitting.{kind}")
 
 
 def _kind_with(settings: Iterable[str]) -> Kind:
@@ -105,8 +106,12 @@ def load_fit(path: str | Path) -> Fit:
     document = read_json(path, "a fit")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DeepwideError(f'{path} is not a fit: it must be an object with "format": "{FORMAT}".')
+    content = document.get("fit")
+    kind: Any = content.get("kind") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or kind not in SETTINGS:
+        raise DeepwideError(f"{path} is not a fit deepwide can read: its kind must be one of {', '.join(SETTINGS)}.")
     try:
-        loaded: Fit = TypeAdapter(AnyFit).validate_python(document.get("fit"))
+        loaded: Fit = getattr(_module(kind), f"{kind.title()}Fit").model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"])[:80] or "fit"

@@ -10,7 +10,7 @@ taken for the truth, so they are summed over on a grid: the posterior of θ is a
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,22 +19,28 @@ import numpy as np
 from deepwide.fitting.regression import seed_columns
 from deepwide.quantities import Floats, Integers, Numbers
 
-ROUNDS = 4  # of finding σ² beside priors that are not in its units
+USUAL_NOISE = 0.01
+ROUNDS = 8  # of finding σ² beside priors that are not in its units
 SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
 MISFIT = ((0.0, 0.7), (0.5, 0.15), (1.0, 0.1), (2.0, 0.05))
 FEWER = 120  # cells above which the grid is thinned
+MOST_RANK = 200  # of a kernel
 
 
 class Cells(NamedTuple):
-    """The mean of each cell, its covariance per unit of seed variance, and what is left within cells."""
+    """The mean of each cell, the covariance of these means per unit of seed variance, and what is left within cells.
+
+    The covariance is diag(M) + shared·sharedᵀ (M may also be the whole matrix).
+    """
 
     first: Integers  # a row of each cell
     y: Floats
     M: Floats
     within: float  # sum of squares
     within_dof: int
+    shared: Floats | None = None  # (cells, seeds − 1): from removing what seeds share
 
 
 def cell_means(y: Floats, groups: Integers, seed: Integers, censored: Numbers) -> Cells:
@@ -45,26 +51,43 @@ def cell_means(y: Floats, groups: Integers, seed: Integers, censored: Numbers) -
     _, first, cell = np.unique(groups, return_index=True, return_inverse=True)
     count = np.bincount(cell)
     effects = seed_columns(seed)
+    spent, shared = 0, None
     if effects.shape[1] and len(y) > len(count):
-        centred = effects - _by_cell(effects, cell, count)[cell]
-        off = y - (np.bincount(cell, y) / count)[cell]
-        shared = np.linalg.lstsq(centred, off)[0]
-        y = y - effects @ shared
-        spent = int(np.linalg.matrix_rank(centred))
         A = _by_cell(effects, cell, count)
-        M = np.diag(1 / count) + A @ np.linalg.pinv(centred.T @ centred) @ A.T
-    else:
-        spent, M = 0, np.diag(1 / count)
+        centred = effects - A[cell]
+        off = y - (np.bincount(cell, y) / count)[cell]
+        values, vectors = np.linalg.eigh(centred.T @ centred)
+        identified = values > 1e-9 * values[-1]
+        root = vectors[:, identified] / np.sqrt(values[identified])
+        y = y - effects @ (root @ (root.T @ (centred.T @ off)))
+        spent, shared = int(identified.sum()), A @ root
     means = np.bincount(cell, y) / count
     free = ~censored
     seen = np.bincount(cell, free)
     off = (y - (np.bincount(cell, np.where(free, y, 0.0)) / np.maximum(seen, 1))[cell])[free]
     dof = int(free.sum() - len(np.unique(cell[free]))) - spent
-    return Cells(first, means, M, float(off @ off) if dof > 0 else 0.0, max(dof, 0))
+    return Cells(first, means, 1 / count, float(off @ off) if dof > 0 else 0.0, max(dof, 0), shared)
 
 
 def _by_cell(columns: Floats, cell: Integers, count: Integers) -> Floats:
     return np.stack([np.bincount(cell, column) / count for column in columns.T], axis=1)
+
+
+def low_rank(column: Callable[[int], Floats], cells: int, tolerance: float = 1e-6) -> Floats:
+    """U with U·Uᵀ a correlation matrix, to the tolerance, given its columns: a Cholesky factor with pivots.
+
+    >>> U = low_rank(lambda i: np.array([[1, 0.5], [0.5, 1]])[i], 2)
+    >>> np.round(U @ U.T, 6).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    left = np.ones(cells)
+    factor: Floats = np.zeros((cells, 0))
+    while left.max() > tolerance and factor.shape[1] < min(cells, MOST_RANK):
+        i = int(left.argmax())
+        new = (column(i) - factor @ factor[i]) / math.sqrt(left[i])
+        factor = np.column_stack([factor, new])
+        left = left - new**2
+    return factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,37 +147,69 @@ def posterior(
 ) -> Mixture:
     """θ given everything, for each setting and its weight by the marginal likelihood.
 
-    Priors are in the units of θ, not of σ: for each setting σ² is found by repeating the regression.
+    Kernels are factors U of K = U·Uᵀ. Priors are in the units of θ, not of σ: for each setting σ² is found by repeating
+    the regression.
     """
     n, k = X.shape
     proper = np.isfinite(sd)
+    start = _near(X, cells.y, mean, sd)  # what is left is small, so that sums of squares lose no digits
+    off = cells.y - X @ start
     w = settings[:, 0]
-    V = w[:, None, None] * cells.M + (1 - w)[:, None, None] * np.eye(n)
-    for r, K in zip(settings[:, 1:].T, kernels, strict=True):
-        V = V + (r**2)[:, None, None] * K
-    root = np.linalg.cholesky(V)
-    both = np.linalg.solve(root, np.broadcast_to(np.column_stack([X, cells.y]), (len(w), n, k + 1)))
-    Xw, yw = both[:, :, :k], both[:, :, k]
-    gram, cross = np.einsum("cni,cnj->cij", Xw, Xw), np.einsum("cni,cn->ci", Xw, yw)
+    gram, cross, square, log_det = _whitened(cells, np.column_stack([X, off]), kernels, settings)
     dof = n - int((~proper).sum()) + cells.within_dof
     precision = np.where(proper, 1 / np.where(proper, sd, 1.0) ** 2, 0.0)
-    centre = np.where(proper, mean, 0.0)
-    sigma2 = np.full(len(w), _residual_variance(X, cells.y))
+    centre = np.where(proper, mean, 0.0) - start
+    sigma2 = np.full(len(w), max(float(off @ off) / max(n - int(np.linalg.matrix_rank(X)), 1), 1e-10))
     for _ in range(ROUNDS):
         P = sigma2[:, None] * precision
         A = gram + np.einsum("ci,ij->cij", P, np.eye(k))
         theta = np.linalg.solve(A, (cross + P * centre)[:, :, None])[:, :, 0]
-        off = yw - np.einsum("cni,ci->cn", Xw, theta)
-        squares = np.einsum("cn,cn->c", off, off) + np.einsum("ci,ci->c", P, (theta - centre) ** 2) + cells.within / w
+        squares = square - 2 * np.einsum("ci,ci->c", cross, theta) + np.einsum("ci,cij,cj->c", theta, gram, theta)
+        squares = np.maximum(squares, 0.0) + np.einsum("ci,ci->c", P, (theta - centre) ** 2) + cells.within / w
         sigma2 = np.maximum(squares / max(dof, 1), 1e-14)
-    log = -np.log(np.einsum("cii->ci", root)).sum(axis=1) - cells.within_dof / 2 * np.log(w)
+    log = -log_det / 2 - cells.within_dof / 2 * np.log(w)
     log += -np.linalg.slogdet(A)[1] / 2 + np.log(P[:, proper]).sum(axis=1) / 2 - dof / 2 * np.log(sigma2)
     weights = prior * np.exp(log - log.max())
     scales = sigma2[:, None, None] * np.linalg.inv(A)
-    return Mixture(weights / weights.sum(), theta, scales, float(max(dof, 1)), sigma2, settings)
+    return Mixture(weights / weights.sum(), theta + start, scales, float(max(dof, 1)), sigma2, settings)
 
 
-def _residual_variance(X: Floats, y: Floats) -> float:
-    off = y - X @ np.linalg.lstsq(X, y)[0]
-    spare = max(len(y) - int(np.linalg.matrix_rank(X)), 1)
-    return max(float(off @ off) / spare, 1e-10)
+def _near(X: Floats, y: Floats, mean: Floats, sd: Floats) -> Floats:
+    """θ near the answer: least squares with the priors, as if noise were 1%.
+
+    Without them columns that are collinear (tokens = 20·N) would give it entries of any size.
+    """
+    pull = np.where(np.isfinite(sd), USUAL_NOISE / np.where(np.isfinite(sd), sd, 1.0), 0.0)
+    whole = np.vstack([X, np.diag(pull)])
+    return np.asarray(np.linalg.lstsq(whole, np.append(y, pull * np.where(pull > 0, mean, 0.0)), rcond=1e-12)[0])
+
+
+def _whitened(
+    cells: Cells, table: Floats, kernels: Sequence[Floats], settings: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """XᵀV⁻¹X, XᵀV⁻¹y, yᵀV⁻¹y and ln|V| of each setting, of a table with the columns X and y.
+
+    V is a diagonal plus factors of low rank, so no matrix of cells × cells is needed (Woodbury).
+    """
+    diagonal, shared = cells.M, cells.shared
+    if diagonal.ndim == 2:
+        least = np.linalg.eigvalsh(diagonal)[0] / 2
+        shared, diagonal = np.linalg.cholesky(diagonal - least * np.eye(len(diagonal))), np.full(len(diagonal), least)
+    factors = [*([] if shared is None else [shared]), *kernels]
+    U = np.column_stack([*factors, np.zeros((len(table), 0))])
+    parts = np.repeat(np.arange(len(factors)), [factor.shape[1] for factor in factors])
+    scale = np.column_stack([*([] if shared is None else [np.sqrt(settings[:, 0])]), settings[:, 1:]])[:, parts]
+    R, k = U.shape[1], table.shape[1] - 1
+    whole, log_det = np.empty((len(settings), k + 1, k + 1)), np.empty(len(settings))
+    for w in np.unique(settings[:, 0]):
+        here = settings[:, 0] == w
+        D = w * diagonal + 1 - w
+        both = np.column_stack([U, table]) / np.sqrt(D)[:, None]
+        products = both.T @ both
+        S = scale[here]
+        B = np.eye(R) + S[:, :, None] * products[:R, :R] * S[:, None, :]
+        root = np.linalg.cholesky(B)
+        taken = np.linalg.solve(root, S[:, :, None] * products[:R, R:])
+        whole[here] = products[R:, R:] - np.einsum("cri,crj->cij", taken, taken)
+        log_det[here] = np.log(D).sum() + 2 * np.log(np.einsum("cii->ci", root)).sum(axis=1)
+    return whole[:, :k, :k], whole[:, :k, k], whole[:, k, k], log_det

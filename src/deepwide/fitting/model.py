@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.fitting.mixed import Cells, Mixture, grid, posterior
+from deepwide.fitting.mixed import Cells, Mixture, grid, low_rank, posterior
 from deepwide.quantities import Floats
 
 FLAT = (0.0, np.inf)
@@ -32,16 +32,18 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "curvature": FLAT,
     "curvature_size": (0.0, 0.08),
     "curvature_tokens": (0.0, 0.08),
-    "skew": (0.15, 0.22),  # Morph: 1.4 to 2.6 times steeper when too shallow, 0.17 to 0.44
+    "skew": (0.1, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
     "depth": FLAT,
     "growth": (0.25, 0.2),
     "bend": (0.0, 0.02),  # per squared e-fold of size
     "depth_tokens": (0.0, 0.1),
 }
-# Runs say nothing about growth beyond their largest size, where it may end (a ceiling) or go on: normal with this mean
-# and sd, towards which it goes over so many e-folds of size. Published laws have 0 to 0.4.
-BEYOND = (0.2, 0.2)
-RELAX = 1.5
+# Runs say nothing about growth beyond their largest size. Either it ends there, or it goes on, towards u + k·(growth at
+# the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval must hold in either
+# case, so a share ENDS of the draws is given to the first. Published laws have a growth of 0 to 0.4.
+GOES_ON = (0.25, 0.5, 0.08)
+ENDS = 0.5
+RELAX = 0.3
 PLACE = ("depth", "growth", "bend", "depth_tokens")
 SOFT = 0.25  # w: how sharply the sides of the bowl differ
 LEAST_CURVATURE = 1e-3  # that the model is linearised at
@@ -49,6 +51,7 @@ STEPS = 12
 STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
 NEAR_ENOUGH = 0.01  # of a standard deviation
 BEST_SETTINGS = 8  # of the grid, until the mode has been found
+MOST_DEPTHS = 100  # beyond which no depth has an offset of its own
 LENGTHS = (2.0, 1.0)  # e-folds of size and depth over which a smooth misfit is correlated
 
 
@@ -124,14 +127,20 @@ class Posterior:
     prior_sd: Floats
 
 
-def infer(cells: Cells, design: Design, *, number: int = 2000, seed: int = 0) -> Posterior:
-    """The posterior of the model's parameters by linearising it at its mode."""
+def infer(
+    cells: Cells, design: Design, *, number: int = 2000, seed: int = 0, widened: Mapping[str, float] | None = None
+) -> Posterior:
+    """The posterior of the model's parameters by linearising it at its mode.
+
+    `widened` multiplies priors' standard deviations by name, to see what they decide.
+    """
     names = design.names
     start, fall = _start(cells.y, design, names)
     mean, sd = np.array([PRIORS[name] for name in names]).T
     if "embeddings" in names:
         i = names.index("embeddings")
         mean[i], sd[i] = mean[i] * fall, sd[i] * fall
+    sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
     kernels = _kernels(design)
     settings, prior = grid(len(cells.y), cells.within_dof > 0, len(kernels))
     theta, among = start, np.arange(len(prior))
@@ -140,7 +149,7 @@ def infer(cells: Cells, design: Design, *, number: int = 2000, seed: int = 0) ->
         linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
         mixture = posterior(linear, X, mean, sd, kernels, settings[among], prior[among])
         new = _tamed(names, mixture.mean, design)
-        moved = np.max(np.abs(new - theta) / np.sqrt(np.diag(mixture.covariance)))
+        moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
         theta = new if step < 4 else (new + theta) / 2
         if step == 0:
             among = np.argsort(-mixture.weights)[:BEST_SETTINGS]
@@ -224,10 +233,14 @@ def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
 
 
 def _kernels(design: Design) -> list[Floats]:
-    """Correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
-    far_s, far_x = (np.subtract.outer(column, column) for column in (design.s, design.x))
-    kernels = [np.exp(-((far_s / LENGTHS[0]) ** 2 + (far_x / LENGTHS[1]) ** 2) / 2)]
-    depths = np.unique(np.round(design.x, 6))
-    if 2 < len(depths) <= len(design.x) / 2:
-        kernels.append((np.abs(far_x) < 1e-6).astype(float))
+    """Factors of the correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
+    s, x = design.s, design.x
+
+    def smooth(i: int) -> Floats:
+        return np.asarray(np.exp(-(((s - s[i]) / LENGTHS[0]) ** 2 + ((x - x[i]) / LENGTHS[1]) ** 2) / 2))
+
+    kernels = [low_rank(smooth, len(s))]
+    depths, which = np.unique(np.round(x, 6), return_inverse=True)
+    if 2 < len(depths) <= min(len(x) / 2, MOST_DEPTHS):
+        kernels.append(np.eye(len(depths))[which])
     return kernels

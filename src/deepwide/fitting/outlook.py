@@ -4,19 +4,21 @@ A run's ln loss is J·θ plus what the model misses (smoothly, by depth, by cell
 draw of θ (`model.jacobian`). The target is linear in θ too: T = g·θ. So its variance after any runs follows from where
 they are, not from what they find, and a run lowers it by cov(T, run)² / (var(run) + noise): a rank-one update.
 
-The target is the one that a fitted law states (`laws.JointLaw`): beyond the largest size growth goes over to a prior,
-which no run changes. So a larger run helps in two ways, by its features and by bringing that size nearer to the target.
+The target is the one that a fitted law states (`laws.JointLaw`): beyond the sizes at which runs show the best depth,
+growth ends in one half of the draws and goes on in the other, and no run tells which. So there are two targets, T of
+either case, and the interval is that of their mixture. A larger run helps in two ways, by its features and by bringing
+the known sizes nearer to the target.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from deepwide.fitting.joint import SAME_LENGTH, SAME_SHARE, JointFit
-from deepwide.fitting.model import BEYOND, LENGTHS, PRIORS, RELAX, Design, best_log_depth, by_name, jacobian
+from deepwide.fitting.joint import NEARBY, SAME_LENGTH, SAME_SHARE, WELL, JointFit
+from deepwide.fitting.model import ENDS, GOES_ON, LENGTHS, PRIORS, RELAX, Design, best_log_depth, by_name, jacobian
 from deepwide.fitting.runs import Runs
 from deepwide.quantities import Floats
 
@@ -29,6 +31,8 @@ ASSUMED_MISFIT = 0.5
 WIDE = {"level": 3.0, "curvature": 0.3, "depth": 3.0}  # standard deviations instead of flat priors
 CELL_SHARE = 0.5  # of a run's variance that its seeds share, where no shape was repeated
 FEWEST_DRAWS = 50
+SPREADS = (0.5, 2.0)  # of depths a factor e apart, and a factor 7 apart: with more noise a fit asks for less
+NEWTON = 4  # steps to a quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,12 @@ class Places:
         )
         return cls(depth, block, total, tokens, counts.astype(float))
 
+    def at(self, rows: Sequence[int]) -> "Places":
+        """Some of them."""
+        which = list(rows)
+        columns = (self.depth, self.block_params, self.total_params, self.tokens, self.seeds)
+        return Places(*(column[which] for column in columns))
+
     @classmethod
     def none(cls) -> "Places":
         """No runs."""
@@ -75,6 +85,13 @@ class Outlook:
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
     assumed: bool  # no fit stands behind it
 
+    @property
+    def spread(self) -> float:
+        """Σ(ln depth − mean)² of the runs near a size, from which a fit will take it for known (`joint`)."""
+        curvature = float(np.median(self.draws[:, self.names.index("curvature")]))
+        alone = math.hypot(self.noise, self.cell) / (2 * max(curvature, 1e-6))
+        return float(np.clip((alone / WELL) ** 2, *SPREADS))
+
     def coordinates(self, places: Places) -> Design:
         """The model's coordinates of places."""
         t = None if self.centre_tokens is None else np.log(places.tokens / self.centre_tokens)
@@ -82,11 +99,9 @@ class Outlook:
         e = None if self.share_mean is None else share - self.share_mean
         return Design(np.log(places.block_params / self.centre), t, e, np.log(places.depth))
 
-    def gradient(self, goal: Goal, params: float, ends: Floats, share: float) -> tuple[Floats, Floats]:
-        """∂T/∂θ of each draw with the runs' sizes ending at each of `ends` (D, E, k), and the variance of the rest (E).
-
-        T is ln of the best depth, or of the loss there, at a size; `share` is ln(total/block) there.
-        """
+    def gradient(self, goal: Goal, params: float, ends: Floats, share: float) -> "Target":
+        """The target with the known sizes ending at each of `ends`: ln of the best depth at a size, or of the loss
+        there; `share` is ln(total/block) there."""
         far = math.log(params / self.centre)
         at, slope = self.tokens_line
         if goal == "loss":
@@ -97,24 +112,31 @@ class Outlook:
             for draw in self.draws:
                 best = best_log_depth(by_name(self.names, draw[None]), Design(s, t, e, s))[0]
                 rows.append(jacobian(self.names, draw, Design(s, t, e, best))[0])
-            g = np.repeat(np.array(rows)[:, None, :], len(ends), axis=1)
-            return g, np.zeros(len(ends))
+            g = np.repeat(np.array(rows)[:, None, None, :], len(ends), axis=1)
+            return Target(np.repeat(g, 2, axis=2), np.zeros((len(ends), 2)), np.zeros((len(self.draws), len(ends))))
         end = np.minimum(far, np.log(ends / self.centre))
         tail = RELAX * -np.expm1(-(far - end) / RELAX)
-        reach = {"depth": np.ones_like(end), "growth": end + tail, "bend": end**2 + 2 * end * tail}
-        reach["depth_tokens"] = at + slope * (end + tail)
-        row = np.stack([reach.get(name, np.zeros_like(end)) for name in self.names], axis=1)
-        return np.repeat(row[None], len(self.draws), axis=0), (BEYOND[1] * (far - end - tail)) ** 2
+        usual, weight, sd = GOES_ON
+        on = far - end - tail  # e-folds over which growth goes on, if it does
+        zero = np.zeros_like(end)
+        growth = {"growth": zero + 1, "bend": 2 * end, "depth_tokens": zero + slope}  # ∂(growth at the end)/∂θ
+        place = {"depth": zero + 1, "growth": end, "bend": end**2, "depth_tokens": at + slope * end}
+        g0, g1 = (np.stack([part.get(name, zero) for name in self.names], axis=1) for part in (place, growth))
+        both = np.stack([g0 + tail[:, None] * g1, g0 + (tail + weight * on)[:, None] * g1], axis=1)
+        apart = on * (usual + weight * (self.draws @ g1.T - usual))
+        rest = np.stack([zero, (sd * on) ** 2], axis=1)
+        return Target(np.repeat(both[None], len(self.draws), axis=0), rest, apart)
 
     def covariances(
         self, before: Places, pool: Places, goal: Goal, params: float, ends: Floats, share: float
     ) -> "Covariances":
-        """The pool and the target (for each end of the runs' sizes), given the runs before."""
+        """The pool and the target (for each end of the known sizes), given the runs before."""
         whole = _joined(before, pool)
         n, design = len(before), self.coordinates(whole)
         same = _same(design)
         missed = self._missed(design) + self.cell**2 * same
-        g, rest = self.gradient(goal, params, ends, share)
+        target = self.gradient(goal, params, ends, share)
+        g = target.gradient.reshape(len(self.draws), 2 * len(ends), -1)
         J = np.stack([jacobian(self.names, draw, design) for draw in self.draws])
         S = self.prior_sd**2
         K = np.einsum("dik,k,djk->dij", J, S, J) + missed
@@ -127,7 +149,7 @@ class Outlook:
             v = v - np.einsum("den,dne->de", B[:, :, :n], gain[:, :, P:])
             B = B[:, :, n:] - np.einsum("den,dnp->dep", B[:, :, :n], gain[:, :, :P])
             K = K[:, n:, n:] - np.einsum("dnp,dnq->dpq", K[:, :n, n:], gain[:, :, :P])
-        return Covariances(K, B, np.maximum(v, 1e-12), rest, self.noise**2)
+        return Covariances(K, B, np.maximum(v, 1e-12), target.rest, target.apart, self.noise**2, self.spread)
 
     def _missed(self, design: Design) -> Floats:
         """Covariance of what the model misses: smooth over ln size and ln depth, and each depth's own."""
@@ -136,26 +158,42 @@ class Outlook:
         return np.asarray(self.misfit[0] ** 2 * smooth + self.misfit[1] ** 2 * (np.abs(far_x) < 1e-6))
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is to be known if growth ends with the known sizes (0) and if it goes on (1), for each end of them."""
+
+    gradient: Floats  # (D, E, 2, k): ∂T/∂θ
+    rest: Floats  # (E, 2): variance that no run lowers
+    apart: Floats  # (D, E): how far the second lies above the first
+
+
 @dataclass(eq=False)
 class Covariances:
-    """Of the pool's runs (K), with the target (B) and of the target (v), for each draw; `take` conditions on a run."""
+    """Of the pool's runs (K), with the targets (B) and of them (v), for each draw; `take` conditions on a run."""
 
     K: Floats  # (D, P, P), without a run's own noise
-    B: Floats  # (D, E, P)
-    v: Floats  # (D, E)
-    rest: Floats  # (E,): variance of the target that no run lowers
+    B: Floats  # (D, 2E, P)
+    v: Floats  # (D, 2E)
+    rest: Floats  # (E, 2)
+    apart: Floats  # (D, E)
     noise2: float
+    spread: float  # see `Outlook.spread`
+    _widths: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)  # of ends, since the last run was taken
 
     def copy(self) -> "Covariances":
         """One that can be conditioned by itself."""
-        return Covariances(self.K.copy(), self.B.copy(), self.v.copy(), self.rest, self.noise2)
+        return Covariances(self.K.copy(), self.B.copy(), self.v.copy(), self.rest, self.apart, self.noise2, self.spread)
 
     def gains(self, end: int) -> Floats:
-        """How much each run of the pool would lower ln of the target's standard deviation: the mean over draws."""
+        """How much each run of the pool would lower the log of the target's interval: the mean over draws."""
+        both = slice(2 * end, 2 * end + 2)
         spread = np.einsum("dpp->dp", self.K) + self.noise2
-        lower = self.B[:, end] ** 2 / np.maximum(spread, 1e-300)
-        share = np.minimum(lower / (self.v[:, end] + self.rest[end])[:, None], 1 - 1e-9)
-        return np.asarray(-np.log1p(-share).mean(axis=0) / 2)
+        now = self.v[:, both] + self.rest[end]
+        lower = np.minimum(self.B[:, both] ** 2 / np.maximum(spread, 1e-300)[:, None], self.v[:, both, None])
+        fall = np.sqrt(now)[:, :, None] - np.sqrt(now[:, :, None] - lower)
+        width, slopes = self._width(end)
+        share = np.einsum("dc,dcp->dp", slopes, fall) / width[:, None]
+        return np.asarray(-np.log1p(-np.minimum(share, 1 - 1e-9)).mean(axis=0))
 
     def take(self, run: int) -> None:
         """As if this run had been run."""
@@ -163,18 +201,53 @@ class Covariances:
         scale = 1 / (column[:, run] + self.noise2)
         target = self.B[:, :, run].copy()
         self.v = np.maximum(self.v - target**2 * scale[:, None], 1e-12)
-        self.B = self.B - np.einsum("de,dp,d->dep", target, column, scale)
-        self.K = self.K - np.einsum("dp,dq,d->dpq", column, column, scale)
+        self.B = self.B - target[:, :, None] * (column * scale[:, None])[:, None, :]
+        self.K = self.K - column[:, :, None] * (column * scale[:, None])[:, None, :]
+        self._widths.clear()
 
-    def log_sd(self, end: int) -> float:
-        """ln of the target's standard deviation: the mean over draws."""
-        return float(np.log(self.v[:, end] + self.rest[end]).mean() / 2)
+    def log_width(self, end: int) -> float:
+        """ln of ln(high/low) of the target's 95% interval: the mean over draws."""
+        return float(np.log(self._width(end)[0]).mean())
+
+    def _width(self, end: int) -> tuple[Floats, Floats]:
+        if end not in self._widths:
+            sd = np.sqrt(self.v[:, 2 * end : 2 * end + 2] + self.rest[end])
+            self._widths[end] = mixture_width(sd, self.apart[:, end])
+        return self._widths[end]
+
+    def _if_known(self, v: Floats, end: int) -> float:
+        return float(np.log(mixture_width(np.sqrt(v + self.rest[end]), self.apart[:, end])[0]).mean())
 
     def floor(self, end: int) -> float:
-        """`log_sd` if every run of the pool were repeated without end."""
+        """`log_width` if every run of the pool were repeated without end."""
         K = self.K + np.eye(self.K.shape[1]) * (1e-4 * self.noise2 + 1e-12)
-        lower = np.einsum("dp,dp->d", self.B[:, end], np.linalg.solve(K, self.B[:, end][:, :, None])[:, :, 0])
-        return float(np.log(np.maximum(self.v[:, end] - lower, 1e-12) + self.rest[end]).mean() / 2)
+        B = self.B[:, 2 * end : 2 * end + 2]
+        lower = np.einsum("dcp,dpc->dc", B, np.linalg.solve(K, B.transpose(0, 2, 1)))
+        return self._if_known(np.maximum(self.v[:, 2 * end : 2 * end + 2] - lower, 1e-12), end)
+
+    def beyond(self, end: int) -> float:
+        """The log of the interval if everything were known up to this end of the sizes."""
+        return self._if_known(np.full((len(self.apart), 2), 1e-12), end)
+
+
+def mixture_width(sd: Floats, apart: Floats) -> tuple[Floats, Floats]:
+    """Length of the middle 95% of N(0, sd₀²) and N(apart, sd₁²), mixed, and its derivatives by either sd: (n,), (n, 2).
+
+    >>> width, _ = mixture_width(np.array([[1.0, 1.0]]), np.array([0.0]))
+    >>> round(float(width[0]), 3)
+    3.92
+    """
+    from scipy.special import ndtr, ndtri
+
+    weight = np.array([ENDS, 1 - ENDS])
+    middle = np.stack([np.zeros_like(apart), apart], axis=-1) * np.array([-1.0, 1.0])[:, None, None]
+    t = np.max(middle - ndtri(0.025 / weight) * sd, axis=-1)  # the inner side, from where Newton does not overshoot
+    for _ in range(NEWTON):
+        u = (t[..., None] - middle) / sd
+        density = weight * np.exp(-(u**2) / 2) / (math.sqrt(2 * math.pi) * sd)
+        whole = np.maximum(density.sum(axis=-1), 1e-300)
+        t = t + (ndtr(-u) @ weight - 0.025) / whole
+    return np.asarray(t.sum(axis=0)), np.asarray((density * u / whole[..., None]).sum(axis=0))
 
 
 def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int = DRAWS, seed: int = 0) -> Outlook:
@@ -233,6 +306,12 @@ def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> 
     theta = np.array([means[name] + spreads[name] * random.normal(size=number) for name in names]).T
     theta[:, list(names).index("curvature")] = np.exp(theta[:, list(names).index("curvature")])
     return theta
+
+
+def spread_near(size: float, *places: Places) -> float:
+    """Σ(ln depth − mean)² of the runs near a size."""
+    x = np.concatenate([np.log(each.depth[np.abs(np.log(each.block_params / size)) < NEARBY]) for each in places])
+    return float(((x - x.mean()) ** 2).sum()) if len(x) else 0.0
 
 
 def _line(places: Places, centre: float, centre_tokens: float | None) -> tuple[float, float]:

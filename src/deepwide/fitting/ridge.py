@@ -16,7 +16,6 @@ from deepwide.answers import Z95, Interval, Note, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import Fit, Prediction, residual_table
-from deepwide.fitting.model import BEYOND
 from deepwide.fitting.regression import (
     Noise,
     Regression,
@@ -33,9 +32,10 @@ from deepwide.fitting.regression import (
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, RidgeLaw, TransitionLaw, find_law
-from deepwide.quantities import Floats
+from deepwide.quantities import ArrayLike, Floats
 
 SEARCHED = math.log(1000)  # how far from the minimum its limits are searched for
+GROWTH_ERROR = 0.2  # sd of a change of growth beyond the runs
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
     "seen if the 95% interval of the curvature of ln loss in ln depth lies above 0, not seen if it lies below, else "
@@ -84,7 +84,7 @@ class RidgeFit(Fit):
             shift=shift,
             drift=self.drift.value,
             centre_params=self.centre,
-            growth_error=BEYOND[1],
+            growth_error=GROWTH_ERROR,
             covariance=as_tuples(error),
             bowl=self.bowl(),
             cautions=tuple(map(str, self.warnings)),
@@ -134,10 +134,22 @@ class RidgeFit(Fit):
         assert values[0] is not None
         return Interval(values[0], values[1], values[2])
 
+    def predict_rows(
+        self, depth: ArrayLike, params: ArrayLike, *, tokens: ArrayLike | None = None, total: ArrayLike | None = None
+    ) -> list[dict[str, float | None]]:
+        """`predict` of many shapes, taken together as numpy broadcasts them: depth, params, loss, low, high."""
+        given = [value for value in (depth, params, tokens, total) if value is not None]
+        names = [name for name, value in (("tokens", tokens), ("total", total)) if value is not None]
+        rows = []
+        for L, N, *more in np.broadcast(*(np.atleast_1d(np.asarray(value, dtype=float)) for value in given)):
+            at = self.predict(float(L), float(N), **dict(zip(names, map(float, more), strict=True)))
+            rows.append({"depth": float(L), "params": float(N), "loss": at.value, "low": at.low, "high": at.high})
+        return rows
+
     def predict(
         self, depth: float, params: float, *, tokens: float | None = None, total: float | None = None
     ) -> Prediction:
-        """The regression's loss at a number of block parameters, with its 95% interval.
+        """The regression's loss at a number of block parameters, with its 95% interval; of many, `predict_rows`.
 
         A fit by the total, or with embeddings, needs the total as well. The notes say what lies outside the runs.
         """
@@ -223,6 +235,7 @@ def fit_ridge(
         runs.need("total_params", "block_params")
     e = np.log(runs.total_params / runs.block_params) if embeddings else None
     columns = _columns(s, x, t, e, drift or law is None, lengths.size > 2)
+    collinear = cautions.about_collinear(columns)
     seeds = seed_columns(runs.seed)
     X = np.column_stack([*columns.values(), seeds])
     y = np.log(np.where(runs.diverged, runs.bounds(counting), runs.loss))
@@ -258,6 +271,7 @@ def fit_ridge(
         notes=runs.notes,
         warnings=(
             *cautions.about_minimum(minimum, span(x), regression, names, runs, counting),
+            *collinear,
             *_left_out(others, law, size),
             *cautions.about_noise(noises, regression),
             *cautions.about_checkpoints(runs),

@@ -161,14 +161,22 @@ class Runs:
         finished = ~self.diverged
         if not finished.any():
             raise DeepwideError("every run diverged: there is nothing to fit.")
+        groups = self.groups
+        worst = np.full(int(groups.max()) + 1, -np.inf)
+        np.maximum.at(worst, groups[finished], self.loss[finished])
+        order = np.flatnonzero(finished)[np.argsort(log_size[finished], kind="stable")]
+        sizes, losses = log_size[order], self.loss[order]
         bounds = np.full(len(self), np.nan)
         for row in np.flatnonzero(self.diverged):
-            sisters = finished & (self.groups == self.groups[row])
-            if sisters.any():
-                bounds[row] = np.max(self.loss[sisters])
+            if worst[groups[row]] > -np.inf:
+                bounds[row] = worst[groups[row]]
                 continue
-            distance = np.where(finished, np.abs(log_size - log_size[row]), np.inf)
-            bounds[row] = np.max(self.loss[distance <= max(NEAR, float(distance.min()))])
+            at = np.searchsorted(sizes, log_size[row])
+            nearest = np.min(np.abs(sizes[max(at - 1, 0) : at + 1] - log_size[row]))
+            far = max(NEAR, float(nearest)) * (1 + 1e-12)
+            low = np.searchsorted(sizes, log_size[row] - far)
+            high = np.searchsorted(sizes, log_size[row] + far, side="right")
+            bounds[row] = np.max(losses[low:high])
         return bounds
 
     def rows(self) -> list[dict[str, Any]]:
@@ -208,6 +216,7 @@ def _numbered(columns: list[Floats]) -> Integers:
 
 FEWEST = 20  # resamples that give an interval
 Unit = Literal["group", "shape"]
+Terms = Literal["tokens", "shape"]  # of a surface, beside the parameters
 
 
 def units_of(runs: Runs, unit: Unit) -> Integers:

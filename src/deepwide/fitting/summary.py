@@ -1,10 +1,11 @@
 """Fits in words: each crossing in a sentence, the headline of each kind, and the whole as text."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from deepwide.answers import Interval
+from deepwide.answers import Z95, Interval
 from deepwide.fitting.crossings import Crossing
 from deepwide.fitting.words import joined, noise_by_depth, show_interval, show_size
 from deepwide.laws import transition_law
@@ -12,7 +13,7 @@ from deepwide.quantities import plural, show_count
 
 if TYPE_CHECKING:
     from deepwide.fitting.answer import Fit
-    from deepwide.fitting.joint import JointFit
+    from deepwide.fitting.joint import JointFit, Prior
     from deepwide.fitting.ridge import RidgeFit
     from deepwide.fitting.surface import SurfaceFit
     from deepwide.fitting.transition import TransitionFit
@@ -23,12 +24,15 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
     lines = [*fit.headline(), ""]
     width = max((len(name) for name in fit.names), default=4)
     estimates = fit.interval_kinds
+    priors = getattr(fit, "priors", {})
     if fit.names:
-        heads = [f"{f'95% {by}':>25}" for by in estimates]
+        heads = [f"{f'95% {by}':>25}" for by in estimates] + ([f"{'assumed':>18}", "from runs"] if priors else [])
         lines.append(f"{'':{width}}  {'estimate':>11} {'std. error':>11} {' '.join(heads)}")
     for name in fit.names:
         error = f"{fit.standard_errors[name]:.3g}" if fit.dof else "–"
         ranges = [f"{_range(fit.interval(name, by)):>25}" for by in estimates]
+        if priors:
+            ranges += _assumed(priors.get(name), fit.standard_errors[name])
         lines.append(f"{name:{width}}  {fit[name]:>11.5g} {error:>11} {' '.join(ranges)}")
     count = f"{fit.runs} runs" + (f", {fit.diverged} of them diverged" if fit.diverged else "")
     noise = noise_by_depth(fit.noise_by_depth) if fit.noise_by_depth else f"{100 * fit.noise:.2g}% of loss"
@@ -42,6 +46,14 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
     for word, notes in (("Warning", fit.warnings), ("Note", fit.notes)):
         lines += [f"{word}: {note}" + (f" [{hints[note.code]}]" if note.code in hints else "") for note in notes]
     return "\n".join(lines)
+
+
+def _assumed(prior: "Prior | None", error: float) -> list[str]:
+    """A prior, and the share of the doubt in it that the runs have removed."""
+    if prior is None:
+        return [f"{'nothing':>18}", f"{'100%':>9}"]
+    learnt = max(0.0, 1 - (error / prior.sd) ** 2)
+    return [f"{f'{prior.mean:.3g} ± {prior.sd:.2g}':>18}", f"{learnt:>9.0%}"]
 
 
 def crossing_sentence(crossing: Crossing) -> str:
@@ -142,9 +154,15 @@ def joint_headline(fit: "JointFit") -> list[str]:
     lines = [f"Best depth at {shown[1]}, the largest size: {depths[1]} layers; at {shown[0]} {depths[0]}."]
     going_on = show_interval(fit.going_on(sizes[2]))
     lines.append(
-        f"Beyond the runs: {depths[2]} at {shown[2]} and {depths[3]} at {shown[3]}, with what is assumed of growth "
-        f"there; if it went on as in the runs, {going_on} at {shown[2]}."
+        f"Beyond the runs: {depths[2]} at {shown[2]} and {depths[3]} at {shown[3]}, whether growth goes on or ends "
+        f"there; if it surely went on as in the runs, {going_on} at {shown[2]}."
     )
+    if fit.with_wider_bend is not None:
+        wider = fit.with_wider_bend
+        lines.append(
+            f"Were growth twice as free to bend as is assumed, that would be {wider.low:.3g} to {wider.high:.3g} at "
+            f"{shown[2]}."
+        )
     growth = show_interval(fit.interval("growth"), 2)
     lines.append(f"In the runs the best depth grows like the size to the power {growth}.")
     if fit.bases:
@@ -166,7 +184,11 @@ def ridge_headline(fit: "RidgeFit") -> list[str]:
     if fit.minimum is None:
         curvature = f"curvature {fit['b2']:.3g} ± {fit.standard_errors['b2']:.2g}"
         return [f"No bowl: at equal size these runs do not show a best depth ({curvature})."]
-    low, high = (f"{v:.2f}" if v is not None else "…" for v in (fit.minimum.low, fit.minimum.high))
+    limits_of = (fit.minimum.low, fit.minimum.high)
+    if fit.others and (whole := fit.law()) is not None and whole.covariance is not None:
+        error = Z95 * math.sqrt(whole.covariance[0][0])  # the law's own, with what the terms left out would change
+        limits_of = (fit.minimum.value * math.exp(-error), fit.minimum.value * math.exp(error))
+    low, high = (f"{v:.2f}" if v is not None else "…" for v in limits_of)
     limits = f"({low} to {high})" + (f", at {show_count(round(fit.centre))}" if "drift" in fit.names else "")
     lines = [f"Least loss at {fit.minimum.value:.2f} {fit.unit} {limits}."]
     if fit.base is None:

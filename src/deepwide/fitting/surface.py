@@ -21,12 +21,11 @@ from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import By, Fit, residual_table
 from deepwide.fitting.huber import NEGLIGIBLE, Problem, best_fit, forward, minimise, sandwich
 from deepwide.fitting.regression import as_tuples, check_resamples, span, span_known
-from deepwide.fitting.runs import FEWEST, Counting, Runs, Unit, draws_of, spread, units_of
+from deepwide.fitting.runs import FEWEST, Counting, Runs, Terms, Unit, draws_of, spread, units_of
 from deepwide.fitting.words import note
 from deepwide.laws import ComputeLaw, SurfaceLaw, save_compute_law
 from deepwide.quantities import ArrayLike, Floats, show_count
 
-Terms = Literal["tokens", "shape"]
 SIZES = {"tokens": ("params", "tokens"), "shape": ("width", "depth", "params", "tokens")}
 ENOUGH = 1e-7  # of the objective: far less than one resample differs from another
 NAMES = {

@@ -24,6 +24,7 @@ from deepwide.fitting.choose import (
     count_repeats,
     ended,
     near_values,
+    one_loss_per_run,
     within_limits,
     without_embeddings,
 )
@@ -99,11 +100,12 @@ def rows_of(table: Any) -> list[Row]:
 
 
 def map_columns(
-    rows: list[Row], columns: Mapping[str, str], source: str, more: Iterable[str] = ()
+    rows: list[Row], columns: Mapping[str, str | None], source: str, more: Iterable[str] = ()
 ) -> tuple[list[Row], list[Note]]:
     """The rows by our names, as numbers: `columns` maps ours to theirs, usual names are recognised (and noted).
 
-    `more` are columns of the table that are carried along as they are, numbers or text.
+    A column that is mapped to None is not read. `more` are columns of the table that are carried along as they are,
+    numbers or text.
     """
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
@@ -111,7 +113,7 @@ def map_columns(
     for ours, name in columns.items():
         if ours not in NAMES:
             raise DeepwideError(f"there is no column '{ours[:60]}' to map to: {did_you_mean(ours, NAMES)}")
-        if name not in theirs:
+        if name is not None and name not in theirs:
             raise DeepwideError(f"{source} has no column '{name[:60]}': {did_you_mean(name, _short(theirs))}")
     more = list(more)
     for name in more:
@@ -119,15 +121,19 @@ def map_columns(
             raise DeepwideError(
                 f"{source} has no column '{name[:60]}': {did_you_mean(name, [*NAMES, *_short(theirs)])}"
             )
-    chosen = dict(columns)
-    notes = []
+    ignored = _ignored(columns)
+    chosen = {ours: name for ours, name in columns.items() if name is not None}
+    notes = [note("column-ignored", column=ours) for ours, name in columns.items() if name is None]
     for ours, guesses in NAMES.items():
         guess = next((name for name in guesses if name in theirs), None)
-        if ours in chosen or guess is None:
+        if ours in chosen or ours in ignored or guess is None:
             continue
         chosen[ours] = guess
         if guess != ours:
             notes.append(note("column-guessed", column=ours, name=guess, table=Path(source).name))
+        others = [name for name in guesses if name in theirs and name != guess]
+        if ours == "loss" and others:
+            notes.append(note("losses-several", name=guess, others=others))
     if "loss" not in chosen:
         raise DeepwideError(
             f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); its columns are "
@@ -137,7 +143,14 @@ def map_columns(
     mapped = [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
     if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
         notes.append(note("settings-differ", names=differing))
-    return [own | {name: _plain(row.get(name)) for name in more} for own, row in zip(mapped, rows, strict=True)], notes
+    carried = [*more, *(name for name in differing if name not in NAMES)]
+    return [own | {n: _plain(row.get(n)) for n in carried} for own, row in zip(mapped, rows, strict=True)], notes
+
+
+def _ignored(columns: Mapping[str, str | None]) -> set[str]:
+    """Columns that were mapped to nothing; FLOPs only give tokens, so without tokens there are none."""
+    ignored = {ours for ours, name in columns.items() if name is None}
+    return ignored | ({"train_flops"} - columns.keys() if "tokens" in ignored else set())
 
 
 def _plain(value: Any) -> float | str:
@@ -213,7 +226,7 @@ def _from_parquet(path: Path) -> list[Row]:
         raise DeepwideError("Parquet needs polars: pip install polars.") from None
     try:
         return polars.read_parquet(path).to_dicts()
-    except polars.exceptions.PolarsError as error:
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:  # a panic is no Exception
         raise DeepwideError(f"{path} is not Parquet: {' '.join(str(error).split())[:120]}.") from None
 
 
@@ -243,7 +256,7 @@ UNUSED = ("unfinished", "unreadable")  # what a folder says of a run that has no
 
 def read_runs(
     source: Source,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     *,
     where: Mapping[str, float | str] | None = None,
     limits: Iterable[Limit] = (),
@@ -252,12 +265,12 @@ def read_runs(
 ) -> Runs:
     """The runs in folders, tables (.csv, .tsv, .json, .jsonl, .parquet), a data frame or a list of dicts.
 
-    `columns` maps our names to theirs ({"loss": "val_loss"}). `where` keeps the rows within 1% of a value; for what
-    grows along a run, of each shape the nearest of them alone (tokens=1e11: learning curves cut at one length).
-    `limits` keeps the rows that obey each of ("depth", "<=", 8). `embedding_rows` gives block parameters to a table of
-    totals: rows·width less. Both also take a column of the table that is none of ours (optimizer="adam"). Where a shape
-    was trained at several learning rates, its best one is kept, by the mean over its seeds; `best_of` names further
-    columns to choose among ("batch", "warmup").
+    `columns` maps our names to theirs ({"loss": "val_loss"}), or to None so that a column is not read. `where` keeps
+    the rows within 1% of a value; for what grows along a run, of each shape the nearest of them alone (tokens=1e11:
+    learning curves cut at one length). `limits` keeps the rows that obey each of ("depth", "<=", 8). `embedding_rows`
+    gives block parameters to a table of totals: rows·width less. Both also take a column of the table that is none of
+    ours (optimizer="adam"). Where a shape was trained at several learning rates, its best one is kept, by the mean
+    over its seeds; `best_of` names further columns to choose among ("batch", "warmup").
 
     >>> read_runs([{"n_layer": 2, "width": 64, "loss": 1.5}, {"n_layer": 4, "width": 64, "loss": 1.4}]).depth.tolist()
     [2.0, 4.0]
@@ -274,7 +287,8 @@ def read_runs(
     notes += count_repeats(rows)
     rows, more = ended(rows, name)
     notes += more
-    rows, more = best_settings(rows, ("lr", *best_of))
+    one_loss_per_run(rows, best_of)
+    rows, more = best_settings(rows, tuple(dict.fromkeys(("lr", *best_of))))
     notes += more
     diverged = [row["diverged"] for row in rows]
     if any(diverged):
@@ -285,7 +299,7 @@ def read_runs(
     return Runs.of(**table, loss=loss, diverged=diverged, source=name, notes=notes)
 
 
-def _rows(source: Source, columns: Mapping[str, str], extra: list[str]) -> tuple[list[Row], list[Note], str]:
+def _rows(source: Source, columns: Mapping[str, str | None], extra: list[str]) -> tuple[list[Row], list[Note], str]:
     paths = _paths(source)
     if paths is None:
         rows, notes = map_columns(rows_of(source), columns, "the table", extra)
@@ -296,6 +310,7 @@ def _rows(source: Source, columns: Mapping[str, str], extra: list[str]) -> tuple
     for path in paths:
         if path.is_dir():
             part, more = _from_folder(path, extra)
+            part = [{name: value for name, value in row.items() if name not in _ignored(columns)} for row in part]
         elif path.is_file():
             part, more = map_columns(read_table(path), columns, str(path), extra)
         else:

@@ -193,7 +193,9 @@ def fit_transition(
     warnings += cautions.about_line([crossings[i] for i in used])
     if regression.dof:
         trusted = line is not None and all(crossings[i].status == "bracketed" for i in used)
-        warnings += cautions.leave_one_group_out(runs, counting, slope, noise, line if trusted else None, crossings)
+        warnings += cautions.leave_one_group_out(
+            runs, counting, slope, noise, line if trusted else None, crossings, regression
+        )
     resamples: Floats = np.zeros((0, 0))
     if line is not None:
         whole = log_sizes[:, used][~np.isnan(log_sizes[:, used]).any(axis=1)]

@@ -86,6 +86,10 @@ def _with_term(term: str, minimum: float, unit: str) -> str:
 _TEXTS: dict[str, Callable[..., str]] = {
     # What was done to the data.
     "column-guessed": lambda column, name, table: f"{column} is the column '{name}' of {table}",
+    "column-ignored": lambda column: f"the column for {column} is not read, as asked",
+    "losses-several": lambda name, others: (
+        f"loss is the column '{name}', and {joined([repr(other) for other in others])} was not read"
+    ),
     "block-params-assumed": lambda: "block parameters were not given: assumed to be 12·depth·width²",
     "tokens-from-flops": lambda: "tokens were not given: assumed to be FLOPs / 6·parameters",
     "embeddings-removed": lambda rows: f"block parameters are the total less {rows:g}·width",
@@ -174,9 +178,25 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "misfit-correlated": lambda probability: (
         f"neighbouring shapes miss the model together (probability {probability:.0%}): intervals allow for it"
     ),
-    "ladder": lambda correlation: (
-        f"tokens follow the size in these runs (correlation {correlation:.3f}): what either does by itself is assumed, "
-        "not seen; some runs at other lengths would tell"
+    "ladder": lambda inflation: (
+        f"tokens follow the size in these runs (variance inflation {inflation:.0f}): what either does by itself is "
+        "assumed, not seen; some runs at other lengths would tell, more sizes would not"
+    ),
+    "embeddings-collinear": lambda inflation: (
+        f"the embeddings' share follows size and depth in these runs (variance inflation {inflation:.0f}): what it "
+        "does is assumed, not seen; another vocabulary or widths at equal size would tell"
+    ),
+    "tokens-collinear": lambda inflation: (
+        f"tokens follow the size in these runs (variance inflation {inflation:.0f}), and this fit has no way to tell "
+        "them apart: use the joint fit, add runs at other lengths, or ignore tokens"
+    ),
+    "lack-of-fit": lambda ratio: (
+        f"shapes miss the model by {ratio:.1f} times what seeds differ: intervals allow for it; other shapes would "
+        "help, more seeds would not"
+    ),
+    "end-thin": lambda largest, known: (
+        f"near {show_size(largest)}, the largest size, too few depths were run to show which is best: growth is known "
+        f"up to {show_size(known)} and assumed beyond; two depths there, a factor 4 apart about the best, would tell"
     ),
     "bowl-skewed": lambda skew: (
         f"the bowl is steeper on the {'shallow' if skew > 0 else 'deep'} side (by a factor "

@@ -1,5 +1,12 @@
-"""Laws of depth and width: published ones as data, fitted ones from JSON, and what a wrong depth costs."""
+"""Laws of depth and width: published ones as data, fitted ones from JSON, and what a wrong depth costs.
 
+What a loss is worth in parameters and tokens is loaded when it is first asked for: a plan does without it.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deepwide import offered
 from deepwide.laws.book import (
     COMPUTE_LAWS,
     ComputeLaw,
@@ -17,7 +24,11 @@ from deepwide.laws.book import (
 from deepwide.laws.cost import bowl_of, depth_cost, measured_optimum, outside_the_data, step_time_ratio
 from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion
-from deepwide.laws.worth import MOST, Worth, worth_of
+
+if TYPE_CHECKING:
+    from deepwide.laws.worth import MOST as MOST
+    from deepwide.laws.worth import Worth as Worth
+    from deepwide.laws.worth import worth_of as worth_of
 
 __all__ = [
     "COMPUTE_LAWS",
@@ -53,3 +64,4 @@ __all__ = [
     "transition_law",
     "worth_of",
 ]
+__getattr__ = partial(offered, __name__, {"MOST": "worth", "Worth": "worth", "worth_of": "worth"})

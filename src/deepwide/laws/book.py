@@ -189,6 +189,9 @@ def _brief(message: str) -> str:
     return message if len(message) <= 240 else f"{message[:60]} … {message[-160:]}"
 
 
+LARGEST_SCALE = 1e40  # of the best size at 6 FLOPs, where those of real fits are near 1
+
+
 class ComputeLaw(NamedTuple):
     """A fitted loss in parameters and tokens."""
 
@@ -258,4 +261,9 @@ def _load_compute_law(path: Path) -> ComputeLaw:
     numbers = [x for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
     if len(numbers) < len(given) or not all(0 < x <= sys.float_info.max for x in numbers):
         raise DeepwideError(f"{path} is not a compute law: E, A, B, alpha and beta must be numbers above 0.")
-    return ComputeLaw(str(fields.get("citation", path))[:200], *map(float, numbers))
+    read = ComputeLaw(str(fields.get("citation", path))[:200], *map(float, numbers))
+    if not 1 / LARGEST_SCALE < read._scale < LARGEST_SCALE:
+        raise DeepwideError(
+            f"{path} is not a compute law: its A, B, alpha and beta put the least loss at no real size."
+        )
+    return read

@@ -117,9 +117,9 @@ class JointLaw(DepthLaw):
     """L = e^(l + pσ + qσ²), σ = ln(N/centre), with draws of the posterior: what runs and priors leave open.
 
     Beyond the sizes of the runs growth (the derivative of ln L by σ) goes from what it is at their end towards g, which
-    the runs say nothing about: e-fold by e-fold, over `relax` of them. A draw is l, p, q, g and the bowl's curvature c,
-    its change k and its skew a: ln loss above the best is c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L.
-    Intervals are the middle 95% of the draws.
+    the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there. A draw is l,
+    p, q, g and the bowl's curvature c, its change k and its skew a: ln loss above the best is
+    c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L. Intervals are the middle 95% of all draws.
     """
 
     kind: Literal["joint"] = "joint"
@@ -130,16 +130,22 @@ class JointLaw(DepthLaw):
     draws: tuple[tuple[float, float, float, float, float, float, float], ...] = Field(min_length=100, max_length=10_000)
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
-        """The median of the draws, and the limits of their middle 95%."""
-        place = self._place(np.atleast_1d(np.asarray(block_params, dtype=float)))
-        low, middle, high = np.quantile(np.clip(place, -50, 50), (0.025, 0.5, 0.975), axis=0)
-        return DepthCurve(np.exp(middle), np.exp(low), np.exp(high))
+        """The median of the draws in which growth goes on, and the limits of the middle 95% of all."""
+        place = np.clip(self._place(np.atleast_1d(np.asarray(block_params, dtype=float))), -50, 50)
+        low, high = np.quantile(place, (0.025, 0.975), axis=0)
+        goes_on = _columns(self)[:, 3] != 0
+        middle = np.median(place[goes_on] if goes_on.any() else place, axis=0)
+        return DepthCurve(np.exp(np.clip(middle, low, high)), np.exp(low), np.exp(high))
 
     def cost(self, depth: float, instead_of: float, block_params: float) -> Interval:
         """Extra loss, in percent, of one depth instead of another at equal size."""
         extra = self.above(depth, block_params) - self.above(instead_of, block_params)
         low, middle, high = np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), (0.025, 0.5, 0.975))
         return Interval(*(100 * math.expm1(v) for v in (middle, low, high)))
+
+    def place(self, block_params: float) -> Floats:
+        """ln of the best depth at a size, of each draw."""
+        return np.asarray(self._place(np.array([float(block_params)]))[:, 0])
 
     def _place(self, N: Floats) -> Floats:
         far = np.log(N / self.centre_params)
@@ -149,12 +155,14 @@ class JointLaw(DepthLaw):
         tail = np.sign(beyond) * self.relax * -np.expm1(-np.abs(beyond) / self.relax)
         return np.asarray(at + p * end + q * end**2 + g * beyond + (p + 2 * q * end - g) * tail)
 
-    def above(self, depth: float, N: float) -> Floats:
-        """ln loss above that of the best depth at this size, of each draw."""
-        c, k, a = _columns(self).T[4:]
-        z = math.log(depth) - self._place(np.array([N]))[:, 0]
+    def above(self, depth: ArrayLike, N: ArrayLike) -> Floats:
+        """ln loss above that of the best depth at this size, of each draw: (draws,), of arrays (draws, shapes)."""
+        L, sizes = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, dtype=float)) for v in (depth, N)))
+        c, k, a = _columns(self).T[4:, :, None]
+        z = np.log(L) - self._place(sizes)
         side = 1 - a * z / np.sqrt(z**2 + self.soft**2)
-        return np.asarray(c * np.exp(np.clip(k * math.log(N / self.centre_params), -20, 20)) * z**2 * side)
+        above = c * np.exp(np.clip(k * np.log(sizes / self.centre_params), -20, 20)) * z**2 * side
+        return np.asarray(above if np.ndim(depth) or np.ndim(N) else above[:, 0])
 
 
 @lru_cache(maxsize=16)
@@ -190,9 +198,9 @@ class SurfaceLaw(DepthLaw):
     params_term: tuple[float, float] | None = None
     tokens_term: tuple[float, float]
     floor: float
-    layer_matrices: float = Field(gt=0)
-    embedding_rows: float = Field(ge=0)
-    tokens_per_param: float = Field(gt=0)
+    layer_matrices: float = Field(ge=1e-3, le=1e6)
+    embedding_rows: float = Field(ge=0, le=1e9)
+    tokens_per_param: float = Field(ge=1e-6, le=1e9)
     errors: tuple[tuple[PositiveFloat, PositiveFloat, PositiveFloat], ...] = ()
 
     def loss(self, depth: ArrayLike, width: ArrayLike, tokens: ArrayLike | None = None) -> Floats:

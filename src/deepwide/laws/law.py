@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from deepwide.answers import Z95, Interval
 from deepwide.quantities import ArrayLike, Floats, show_count
@@ -138,7 +138,7 @@ class Law(BaseModel):
     citation: str = ""
     status: str = ""
     tested: str = ""
-    fitted_block_params: tuple[float, float] | None = None  # sizes the law was fitted on, where known
+    fitted_block_params: tuple[PositiveFloat, PositiveFloat] | None = None  # sizes the law was fitted on, where known
     bowl: Bowl | None = None  # None: the cost of another depth is that of all public sets (cost.py)
     cautions: tuple[str, ...] = ()  # what the fit warned about
 

@@ -20,15 +20,19 @@ from deepwide.model.schemes import SCHEMES, Scheme, scheme_of
 
 _HOME = {
     "Decoder": "decoding",
+    "Hypothesis": "decoding",
     "Recorder": "cache",
     "Transformer": "transformer",
+    "beam_search": "decoding",
     "from_hugging_face": "hugging_face",
     "generate": "decoding",
     "generator_for": "initialisation",
     "load_folder": "hugging_face",
+    "narrowed": "narrowing",
     "profile": "layers",
     "load_model": "saving",
     "save_model": "saving",
+    "sized_groups": "narrowing",
 }
 __all__ = [
     "PRESETS",
@@ -37,6 +41,7 @@ __all__ = [
     "Architecture",
     "AttentionKind",
     "Decoder",
+    "Hypothesis",
     "Initialisation",
     "Look",
     "NormPlace",
@@ -45,14 +50,17 @@ __all__ = [
     "Residual",
     "Scheme",
     "Transformer",
+    "beam_search",
     "factors",
     "from_hugging_face",
     "generate",
     "generator_for",
     "load_folder",
     "load_model",
+    "narrowed",
     "profile",
     "save_model",
     "scheme_of",
+    "sized_groups",
 ]
 __getattr__ = partial(offered, __name__, _HOME)

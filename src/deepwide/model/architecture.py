@@ -146,7 +146,12 @@ class Architecture(Choices):
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
         s = self.shape
-        for name, present in (("experts", s.experts), ("latent attention", s.latent), ("windows", s.window)):
+        for name, present in (
+            ("experts", s.experts),
+            ("latent attention", s.latent),
+            ("windows", s.window),
+            ("layers of several kinds", s.attention_free or s.ff_free or s.extras),
+        ):
             if present:
                 raise ValueError(f"networks with {name} can be counted but not trained yet")
         if s.embedding_width:

@@ -173,15 +173,20 @@ class _Heads(nn.Module):
 
     def _placed(self, q: Tensor, k: Tensor, v: Tensor, turn: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values by head, normed and turned by their positions."""
-        B, E = q.shape[0], self.head_dim
-        if self.qk_norm == "full":
-            q, k = self.q_norm(q), self.k_norm(k)
-        q_BTHE, k_BSKE, v_BSKE = (part.view(B, part.shape[1], -1, E) for part in (q, k, v))
+        return self._queries(q, turn), *self._keys_and_values(k, v, turn)
+
+    def _queries(self, q: Tensor, turn: Rotation | None = None) -> Tensor:
+        q_BTHE = (self.q_norm(q) if self.qk_norm == "full" else q).view(*q.shape[:2], -1, self.head_dim)
         if self.qk_norm == "head":
-            q_BTHE, k_BSKE = self.q_norm(q_BTHE), self.k_norm(k_BSKE)
-        if turn is not None:
-            q_BTHE, k_BSKE = rotate(q_BTHE, turn), rotate(k_BSKE, turn)
-        return q_BTHE.transpose(1, 2), k_BSKE.transpose(1, 2), v_BSKE.transpose(1, 2)
+            q_BTHE = self.q_norm(q_BTHE)
+        return (q_BTHE if turn is None else rotate(q_BTHE, turn)).transpose(1, 2)
+
+    def _keys_and_values(self, k: Tensor, v: Tensor, turn: Rotation | None = None) -> tuple[Tensor, Tensor]:
+        k_BSKE = (self.k_norm(k) if self.qk_norm == "full" else k).view(*k.shape[:2], -1, self.head_dim)
+        if self.qk_norm == "head":
+            k_BSKE = self.k_norm(k_BSKE)
+        k_BSKE = k_BSKE if turn is None else rotate(k_BSKE, turn)
+        return k_BSKE.transpose(1, 2), v.view(*v.shape[:2], -1, self.head_dim).transpose(1, 2)
 
     def _joined(self, y_BHTE: Tensor) -> Tensor:
         B, H, T, E = y_BHTE.shape
@@ -274,6 +279,10 @@ class Past:
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
 
+    def choose(self, rows_B: Tensor) -> None:
+        """Continue with these sequences, of which some may come several times and others not at all."""
+        self.keys, self.values = self.keys[rows_B], self.values[rows_B]
+
 
 class CrossAttention(_Heads):
     """A decoder layer's attention to the encoder's output; keys and values are one matrix, rows k, then v.
@@ -294,3 +303,14 @@ class CrossAttention(_Heads):
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, allowed: Tensor | None = None, tape: Tape = NO_TAPE) -> Tensor:
         k, v = self.kv(memory_BSD).chunk(2, dim=-1)
         return self._mixed(self.q(x_BTD), k, v, None, None, allowed, tape)
+
+    def remember(self, memory_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys and values of a source, B K S E: what `recall` reads, once for all positions."""
+        return self._keys_and_values(*self.kv(memory_BSD).chunk(2, dim=-1))
+
+    def recall(self, x_BTD: Tensor, source: tuple[Tensor, Tensor], allowed: Tensor | None) -> Tensor:
+        """The same as `forward`, from what `remember` returned."""
+        q_BHTE, (k_BKSE, v_BKSE) = self._queries(self.q(x_BTD)), source
+        return self._joined(
+            self.mix(q_BHTE, k_BKSE, v_BKSE, causal=False, scale=self.scale, bias_HTT=None, allowed=allowed)
+        )

@@ -55,21 +55,27 @@ class Classifier(nn.Module):
         return tape("logits", self.out(a_BD))
 
 
-def cross_entropy(h_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor) -> Tensor:
+def cross_entropy(
+    h_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float = 0.0
+) -> Tensor:
     """The mean of −log softmax(h Wᵀ + b)[target], in nats, a slice of positions at a time.
+
+    With smoothing s the answer is 1 − s times the target and s times the uniform distribution.
 
     Logits are the largest thing a small network makes: N × V numbers that autograd would keep, normalise, and read
     again in the backward pass. Their gradient, softmax minus one-hot, is known as soon as they are; so it is turned
     into the gradients of the activations and of the head at once, while the slice is in the cache, and the logits are
     forgotten.
     """
-    loss: Tensor = _HeadLoss.apply(h_ND, weight_VD, bias_V, target_N)  # type: ignore[no-untyped-call]
+    loss: Tensor = _HeadLoss.apply(h_ND, weight_VD, bias_V, target_N, smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _HeadLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, h_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+    ) -> Tensor:
         N, V = h_ND.shape[0], weight_VD.shape[0]
         rows = max(16, SLICE_NUMBERS // V)
         wanted = torch.is_grad_enabled() or any(ctx.needs_input_grad)
@@ -84,14 +90,19 @@ class _HeadLoss(torch.autograd.Function):
             logits = functional.linear(h, weight, bias_V if bias_V is None else bias_V.to(h.dtype))
             p = functional.softmax(logits, dim=-1, dtype=exact)
             chosen = p.gather(1, target)
-            if (chosen == 0).any():  # beyond 87 nats a probability is 0 in float32, but its logarithm is finite
+            if smoothing:
+                logs = functional.log_softmax(logits, dim=-1, dtype=exact)
+                total -= (1 - smoothing) * logs.gather(1, target).sum() + smoothing * logs.mean(1).sum()
+            elif (chosen == 0).any():  # beyond 87 nats a probability is 0 in float32, but its logarithm is finite
                 total -= functional.log_softmax(logits, dim=-1, dtype=exact).gather(1, target).sum()
             else:
                 total -= chosen.log_().sum()
             if grad_h_ND is None or grad_w_VD is None:
                 continue
             # N times the gradient; dividing in the backward pass, by the width and not the vocabulary, is cheaper.
-            grad = p.scatter_add_(1, target, p.new_full((len(h), 1), -1.0))
+            grad = p.scatter_add_(1, target, p.new_full((len(h), 1), smoothing - 1.0))
+            if smoothing:
+                grad -= smoothing / V
             if grad_b_V is not None:
                 grad_b_V += grad.sum(0)
             grad = grad.to(h.dtype)
@@ -108,4 +119,4 @@ class _HeadLoss(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         (scale,) = grad_outputs
         # In place: each is used once, and for a large vocabulary they are the largest tensors of the step.
-        return *(None if grad is None else grad.mul_(scale / ctx.positions) for grad in ctx.saved_tensors), None
+        return *(None if grad is None else grad.mul_(scale / ctx.positions) for grad in ctx.saved_tensors), None, None

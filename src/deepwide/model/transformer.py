@@ -77,10 +77,23 @@ class Block(nn.Module):
             x_BTD = self._join("feed_forward", x_BTD, f_BTD, at)
         return tape("residual_after", x_BTD)
 
-    def continued(self, x_BTD: Tensor, turn: Rotation | None, bias_HTS: Tensor | None, past: Past) -> Tensor:
-        """The block of a decoder at positions that follow those in `past`."""
+    def continued(
+        self,
+        x_BTD: Tensor,
+        turn: Rotation | None,
+        bias_HTS: Tensor | None,
+        past: Past,
+        source: tuple[Tensor, Tensor] | None = None,
+        source_allowed: Tensor | None = None,
+    ) -> Tensor:
+        """The block of a decoder at positions that follow those in `past`; `source` is what its cross-attention
+        remembers of the source."""
         f_BTD = self.attention.continued(self._input("attention", x_BTD, NO_TAPE), turn, bias_HTS, past)
         x_BTD = self._join("attention", x_BTD, f_BTD, NO_TAPE)
+        if self.cross is not None:
+            assert source is not None, "the decoder of an encoder-decoder reads a source"
+            f_BTD = self.cross.recall(self._input("cross", x_BTD, NO_TAPE), source, source_allowed)
+            x_BTD = self._join("cross", x_BTD, f_BTD, NO_TAPE)
         if self.feed_forward is not None:
             f_BTD = self.feed_forward(self._input("feed_forward", x_BTD, NO_TAPE))
             x_BTD = self._join("feed_forward", x_BTD, f_BTD, NO_TAPE)
@@ -181,6 +194,7 @@ class Transformer(Stack):
         source_BS: Tensor | None = None,
         padding_BT: Tensor | None = None,
         source_padding_BS: Tensor | None = None,
+        smoothing: float = 0.0,
         tape: Tape = NO_TAPE,
     ) -> Tensor:
         """Logits; or, with targets, the mean loss in nats.
@@ -188,7 +202,8 @@ class Transformer(Stack):
         Head tokens: logits B T V, targets B T; the mean is over the positions where `mask_BT` is True, all without it.
         Heads class and pair: logits B C, targets B. `source_BS` is what the encoder of an encoder-decoder reads, or the
         second sequence of a pair. Padding is True where there is a real token, of which every sequence has at least
-        one; attention and pooling never look at the others. None means that all tokens are real.
+        one; attention and pooling never look at the others. None means that all tokens are real. With `smoothing` the
+        loss is against answers of which that share is spread over all tokens or classes alike (Szegedy et al. 2016).
         """
         s = self.design.shape
         assert s.reads_two == (source_BS is not None), (
@@ -200,7 +215,9 @@ class Transformer(Stack):
             a_BD = self._pooled(tokens_BT, padding_BT, tape)
             b_BD = None if source_BS is None else self._pooled(source_BS, source_padding_BS, tape.at("source"))
             logits_BC: Tensor = self.classifier(a_BD, b_BD, tape)
-            return logits_BC if targets is None else functional.cross_entropy(logits_BC, targets)
+            if targets is None:
+                return logits_BC
+            return functional.cross_entropy(logits_BC, targets, label_smoothing=smoothing)
         h_BTD = self.hidden(
             tokens_BT, source_BS=source_BS, padding_BT=padding_BT, source_padding_BS=source_padding_BS, tape=tape
         )
@@ -212,11 +229,12 @@ class Transformer(Stack):
             if targets is None:
                 return logits_BTV
             scored = slice(None) if mask_BT is None else mask_BT.flatten()
-            return functional.cross_entropy(logits_BTV.flatten(0, 1)[scored], targets.flatten()[scored])
+            chosen, answers = logits_BTV.flatten(0, 1)[scored], targets.flatten()[scored]
+            return functional.cross_entropy(chosen, answers, label_smoothing=smoothing)
         h_ND, targets_N = h_BTD.flatten(0, 1), targets.flatten()
         if mask_BT is not None:
             h_ND, targets_N = h_ND[mask_BT.flatten()], targets_N[mask_BT.flatten()]
-        return cross_entropy(h_ND, weight_VD, self.head_bias, targets_N)
+        return cross_entropy(h_ND, weight_VD, self.head_bias, targets_N, smoothing)
 
     def hidden(
         self,
@@ -228,17 +246,25 @@ class Transformer(Stack):
         tape: Tape = NO_TAPE,
     ) -> Tensor:
         """What the head reads: the residual stream after the last block and the final norm."""
-        turn = None if self.cos is None or self.sin is None else (self.cos, self.sin)
         memory_BSD = None
         if self.encoder is not None:
             assert source_BS is not None, "an encoder-decoder reads a source"
-            source_BSD = self.embedding(source_BS)
-            memory_BSD = self.encoder.read(
-                source_BSD, turn, self.score_bias, source_padding_BS, tape=tape.at("encoder")
-            )
+            memory_BSD = self.memory(source_BS, source_padding_BS, tape)
         return self.read(
-            self.embedding(tokens_BT), turn, self.score_bias, padding_BT, memory_BSD, source_padding_BS, tape
+            self.embedding(tokens_BT), self._turn, self.score_bias, padding_BT, memory_BSD, source_padding_BS, tape
         )
+
+    def memory(self, source_BS: Tensor, source_padding_BS: Tensor | None = None, tape: Tape = NO_TAPE) -> Tensor:
+        """What the decoder of an encoder-decoder attends to: B S D."""
+        assert self.encoder is not None, "only an encoder-decoder has an encoder"
+        source_BSD = self.embedding(source_BS)
+        return self.encoder.read(
+            source_BSD, self._turn, self.score_bias, source_padding_BS, tape=tape.at("encoder")
+        )  # fmt: skip
+
+    @property
+    def _turn(self) -> Rotation | None:
+        return None if self.cos is None or self.sin is None else (self.cos, self.sin)
 
     def _pooled(self, tokens_BT: Tensor, padding_BT: Tensor | None, tape: Tape) -> Tensor:
         h_BTD = self.hidden(tokens_BT, padding_BT=padding_BT, tape=tape)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from deepwide.planning.budget import BudgetKind as BudgetKind
     from deepwide.planning.counting import Count as Count
     from deepwide.planning.counting import count as count
-    from deepwide.planning.frontier import Speed as Speed
-    from deepwide.planning.frontier import SpeedRow as SpeedRow
     from deepwide.planning.many import PlanTable as PlanTable
     from deepwide.planning.many import plan_many as plan_many
     from deepwide.planning.planner import Candidate as Candidate
     from deepwide.planning.planner import NearModel as NearModel
     from deepwide.planning.planner import Plan as Plan
     from deepwide.planning.planner import plan as plan
+    from deepwide.planning.reasons import Speed as Speed
+    from deepwide.planning.reasons import SpeedRow as SpeedRow
     from deepwide.planning.style import Style as Style
 
 _HOME = {
@@ -36,8 +36,8 @@ _HOME = {
     "NearModel": "planner",
     "Plan": "planner",
     "PlanTable": "many",
-    "Speed": "frontier",
-    "SpeedRow": "frontier",
+    "Speed": "reasons",
+    "SpeedRow": "reasons",
     "Style": "style",
     "audit": "auditing",
     "count": "counting",

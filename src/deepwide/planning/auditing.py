@@ -176,7 +176,7 @@ def audit(
     loss = depth_cost(shape.depth, law_depth.value, params.block, chosen)
     length = _length(tokens, params.total)
     worth = None
-    if loss is not None and shape.experts is None:
+    if loss is not None and shape.experts is None and not shape.extras:
         worth = worth_of(loss, params.total, length, compute, _per_flop(price, gpu_flops))
     return Audit.model_construct(
         name=title,
@@ -223,6 +223,10 @@ def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None,
             f"active ones it would be {active.value:.2f}"
         )
         notes.append(Note.of("experts", text, block=params.block, active=size, ratio_active=active.value))
+    if shape.attention_free or any(extra.part == "mixer" for extra in shape.extras):
+        here = shape.depth - len(shape.attention_free)
+        text = f"laws were fitted on transformers: {here} of these {shape.depth} layers have attention"
+        notes.append(Note.of("hybrid", text, attention_layers=here, depth=shape.depth))
     notes += law_notes(law, params.block)
     if not law.bowl:
         text = "loss differences are centred on the best depth in all public data, whichever law judges"
@@ -240,7 +244,7 @@ def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None,
 
 def _instead(shape: Shape, law_depth: float) -> Shape | None:
     """The planner's shape of this size at the law's depth; None where it plans none (experts, latent attention)."""
-    if shape.experts is not None or shape.latent is not None or shape.ff_width == 0:
+    if shape.experts is not None or shape.latent is not None or shape.ff_width == 0 or shape.extras:
         return None
     style, size = Style.of_model(shape), Budget.of(shape.block_params)
     amounts, L = np.array([size.amount]), np.array([max(1.0, law_depth)])

@@ -1,4 +1,8 @@
-"""A budget: an amount, what it limits, and how much of it a shape takes."""
+"""A budget: an amount, what it limits, and how much of it a shape takes.
+
+With experts, block parameters are those that a token passes through; total parameters and memory are of all experts,
+and FLOPs of the active ones.
+"""
 
 import math
 from typing import Any, Literal, NamedTuple, get_args
@@ -60,6 +64,7 @@ class Budget(NamedTuple):
         inference_precision: str = "bf16",
         batch: int = 1,
         context: int = 0,
+        experts: bool = False,
     ) -> "Budget":
         """A budget from what a person gave, checked."""
         if kind not in get_args(BudgetKind):
@@ -75,9 +80,11 @@ class Budget(NamedTuple):
         if kind == "flops" and tokens is None:
             tokens = max(1, round(rule.optimum(value)[1]))
             tokens_from, chosen_by = f"compute-optimal by {rule.citation}", compute
+        if experts:
+            tokens_from = tokens_from.replace("per parameter", "per active parameter")
         words = {
-            "block": f"{show_count(value)} block parameters",
-            "total": f"{show_count(value)} total parameters",
+            "block": f"{show_count(value)} {'active ' if experts else ''}block parameters",
+            "total": f"{show_count(value)} total parameters{' with all experts' if experts else ''}",
             "flops": f"{value:.3g} training FLOPs",
             "memory": f"{show_bytes(value)} at inference ({inference_precision}, "
             f"{batch} × {context:,} tokens of bf16 cache)",
@@ -87,13 +94,13 @@ class Budget(NamedTuple):
     def measure(self, sizes: Sizes) -> Any:
         """How much of the budget a shape takes; of a Grid, an array."""
         if self.kind == "block":
-            return sizes.params.block
+            return sizes.params.active_block
         if self.kind == "total":
             return sizes.params.total
         shape = sizes if isinstance(sizes, Shape) else sizes.as_shape
         if self.kind == "flops":
             return causal_training_flops(shape) * float(self.tokens or 0)
-        cached = 2 * self.batch * sizes.context * sizes.depth * cache_elements(shape)
+        cached = 2 * self.batch * sizes.context * cache_elements(shape)
         return INFERENCE_BYTES[self.inference_precision] * sizes.params.total + cached
 
     def check_range(self, style: Style, amounts: Floats) -> None:

@@ -19,9 +19,20 @@ from deepwide.shape import (
     training_memory,
 )
 
-PARAMETER_PARTS = ("embedding", "positions", "attention", "feed_forward", "norms", "head", "block", "total", "active")
+PARAMETER_PARTS = (
+    "embedding",
+    "positions",
+    "attention",
+    "mixers",
+    "feed_forward",
+    "norms",
+    "head",
+    "block",
+    "total",
+    "active",
+)
 FLOP_PARTS = (
-    "projections", "attention", "feed_forward", "head", "embedding", "recomputed", "forward", "training",
+    "projections", "attention", "mixers", "feed_forward", "head", "embedding", "recomputed", "forward", "training",
 )  # fmt: skip
 DEVICE_PARTS = (
     "weights", "gradients", "optimiser", "activations", "logits", "training", "inference_weights", "cache", "inference",
@@ -73,6 +84,7 @@ def count(
     pipeline_stages: int = 1,
     data_parallel: int = 1,
     zero: int = 0,
+    expert_parallel: int = 1,
     family: str | None = None,
     network: bool = False,
     **fields: Any,
@@ -90,13 +102,14 @@ def count(
     if isinstance(sequence, str):
         sequence = parse_count(sequence, "a sequence length")
     device = None
-    if (tensor_parallel, pipeline_stages, data_parallel, zero) != (1, 1, 1, 0):
+    if (tensor_parallel, pipeline_stages, data_parallel, zero, expert_parallel) != (1, 1, 1, 0, 1):
         device = device_memory(
             shape,
             tensor_parallel=tensor_parallel,
             pipeline_stages=pipeline_stages,
             data_parallel=data_parallel,
             zero=zero,
+            expert_parallel=expert_parallel,
             batch=batch,
             sequence=sequence,
             precision=training_precision,

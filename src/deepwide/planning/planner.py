@@ -24,8 +24,7 @@ from deepwide.laws import (
     step_time_ratio,
 )
 from deepwide.planning.budget import Budget, BudgetKind
-from deepwide.planning.frontier import Speed
-from deepwide.planning.reasons import plan_notes, plan_reason
+from deepwide.planning.reasons import Mixture, Speed, plan_notes, plan_reason
 from deepwide.planning.rounding import (
     CLOSE,
     WideSearch,
@@ -37,7 +36,7 @@ from deepwide.planning.rounding import (
     width_of_blocks,
 )
 from deepwide.planning.style import Style
-from deepwide.quantities import parse_bytes, plural, show_bytes, show_count
+from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
 from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
@@ -46,8 +45,10 @@ if TYPE_CHECKING:
 
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
-BANDWIDTH = "3350GB"  # bytes per second of one H100
-LAYER_US = 10.0  # launches and synchronisation of one layer while decoding; an assumption, stated in the output
+# The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
+# microseconds that a layer adds while decoding.
+BANDWIDTH, LAYER_US = "3350GB", 16.0
+DECODE_FROM = f"the preset captured, {LAYER_US:g} µs per layer by Erdil 2025 (arXiv 2506.04645) on one H100"
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,12 @@ class Candidate:
     width: int
     heads: int
     head_dim: int
-    ff_width: int
-    block_params: int
+    ff_width: int  # with experts, of one
+    block_params: int  # with experts, those that a token passes through
+    total_params: int
     depth_over_law: float
     loss_percent: Interval | None  # None: far beyond the data
-    extrapolated: bool
+    extrapolated: bool  # with experts always: there are no data
     step_time: Interval
     decode_time: float
 
@@ -74,7 +76,7 @@ class NearModel:
     name: str
     depth: int
     width: int
-    block_params: int
+    block_params: int  # with experts, those that a token passes through
     depth_over_law: float
 
 
@@ -87,7 +89,9 @@ class Plan(Answer):
     reached: int
     law: str
     law_status: str
-    law_params: float  # block parameters at which the laws were asked: the budget's; with a fixed side, the shape's
+    law_params: (
+        float  # (active) block parameters at which laws were asked: the budget's; with a fixed side, the shape's
+    )
     fixed: str | None  # "depth" or "width", if the user fixed it
     law_depth: Interval  # its interval is the error of the law's own coefficients
     law_width: Interval
@@ -103,11 +107,13 @@ class Plan(Answer):
     training_state_bytes: int
     inference_bytes: int
     cache_bytes_per_token: int
+    decode_from: str  # where the decode times come from
     candidates: list[Candidate]
     opinions: list[Opinion]
     nearest: list[NearModel]
     reason: str
     notes: list[Note]
+    mixture: Mixture | None = None  # with experts
     speed: Speed | None = None  # with a machine or a limit on time
 
     @computed_field  # type: ignore[prop-decorator]
@@ -131,13 +137,23 @@ class Plan(Answer):
         """
         s, shown = self.shape, self.measured_depth
         kv = "" if s.kv_heads == s.heads else f" ({s.kv_heads} key/value)"
+        quick = ""
+        if self.speed is not None:
+            quick = f", {show_time(self.speed.decode_seconds.value)} per token on {self.speed.machine}"
+        inner = f"feed-forward {s.ff_width:,}"
+        size = f"{show_count(self.params.total)} parameters in total"
+        if (moe := s.experts) is not None:
+            shared = f" + {moe.shared} shared" if moe.shared else ""
+            inner = f"{moe.active}{shared} of {moe.experts} experts of {moe.width:,}"
+            size = f"{size}, {show_count(self.params.active)} active"
         lines = [
             f"{self.budget_words}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
-            f"feed-forward {s.ff_width:,} ({self.family})",
-            f"{show_count(self.params.total)} parameters in total; {show_count(self.tokens)} tokens take "
-            f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve",
+            f"{inner} ({self.family})",
+            f"{size}; {show_count(self.tokens)} tokens take "
+            f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
             f"best depth {_layers(self.law_depth)} by the {self.law} law"
-            + (f", {_layers(shown)} by all public loss data" if shown else ""),
+            + (f", {_layers(shown)} by all public loss data" if shown else "")
+            + (" (dense models at the active size: no data on experts)" if moe else ""),
         ]
         lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
         return "\n".join(lines)
@@ -152,6 +168,7 @@ class Plan(Answer):
                 "head_dim": c.head_dim,
                 "ff_width": c.ff_width,
                 "block_params": c.block_params,
+                "total_params": c.total_params,
                 "depth_over_law": c.depth_over_law,
                 "loss_percent": c.loss_percent.value if c.loss_percent else None,
                 "loss_percent_low": c.loss_percent.low if c.loss_percent else None,
@@ -198,8 +215,9 @@ def plan(
     """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
 
     `depth` or `width` fixes one of the two; `at_most` never exceeds the budget (memory never does). `style` takes
-    vocab, context, tied, head_dim, kv_heads, feed_forward, ff_ratio, family, width_multiple, tensor_parallel and
-    pipeline_stages. `bandwidth` (bytes per second) and `layer_us` (microseconds per layer) give the decode time.
+    vocab, context, tied, head_dim, kv_heads, feed_forward, ff_ratio, family, width_multiple, tensor_parallel,
+    pipeline_stages, and for a mixture experts, active, shared and granularity. `bandwidth` (bytes per second) and
+    `layer_us` (microseconds per layer) give the decode time.
 
     `machine` gives it instead: a preset's name, a measured profile or its file. With `latency` (8ms per token) or
     `throughput` (tokens per second of the whole `batch`) the plan has the least expected loss among shapes within the
@@ -217,6 +235,7 @@ def plan(
         inference_precision=inference_precision,
         batch=batch,
         context=wanted.context,
+        experts=wanted.experts is not None,
     )
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
@@ -235,16 +254,17 @@ def plan(
         fixed = fixed if shape == unlimited else "latency"
     reached, params = float(limit.measure(shape)), shape.params
     # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
-    law_params = float(optimum.block_params[0]) if fixed is None else float(params.block)
-    law_depth = optimum.depth.at() if fixed is None else chosen.depth(params.block).at()
+    law_params = float(optimum.block_params[0]) if fixed is None else float(params.active_block)
+    law_depth = optimum.depth.at() if fixed is None else chosen.depth(params.active_block).at()
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
-    train_tokens = limit.tokens or 20 * params.total
+    train_tokens = limit.tokens or 20 * params.active
     candidates = _candidates(wanted, shape, chosen, law_params, decode)
     search = None
     if fixed != "latency" and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
+    mixture = None if wanted.experts is None else Mixture.of(shape, wanted.dense_ratio)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
     return Plan.model_construct(
         budget_kind=kind,
@@ -269,12 +289,15 @@ def plan(
         training_state_bytes=training.weights + training.gradients + training.optimiser,
         inference_bytes=inference.total,
         cache_bytes_per_token=inference.cache_bytes_per_token,
+        decode_from=decode.source,
         candidates=candidates,
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
         notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
+        + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes()),
+        mixture=mixture,
         speed=speed,
     )
 
@@ -304,7 +327,7 @@ def _speed_limit(
 def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Shape, at_most: bool) -> "Search":
     from deepwide.planning.speed import Search
 
-    return Search(style, law, compute_law(compute), limit, shape, limit.tokens or 20 * shape.total_params, at_most)
+    return Search(style, law, compute_law(compute), limit, shape, limit.tokens or 20 * shape.active_params, at_most)
 
 
 def _law_width(style: Style, depth: Interval, block_params: float) -> Interval:
@@ -330,10 +353,11 @@ def _nearer(
 
 @dataclass(frozen=True)
 class Decoding:
-    """The two constants of the decode time: one token reads every weight once, and passes the layers one by one."""
+    """The two constants of the decode time: a token reads every active weight once, and passes layer after layer."""
 
     bytes_per_second: float
     layer_seconds: float
+    source: str
 
     @classmethod
     def of(cls, bandwidth: float | str, layer_us: float) -> "Decoding":
@@ -346,7 +370,8 @@ class Decoding:
             raise DeepwideError(f"bandwidth must be above 0 bytes per second, such as 3350GB, not {quoted(bandwidth)}.")
         if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
             raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
-        return cls(rate, layer_us / 1e6)
+        given = f"{rate / 1e9:g} GB/s and {layer_us:g} µs per layer, as given"
+        return cls(rate, layer_us / 1e6, DECODE_FROM if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US) else given)
 
     def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:  # noqa: ARG002
         """These constants say nothing about training."""
@@ -354,23 +379,24 @@ class Decoding:
 
     def seconds(self, shape: Shape) -> float:
         """Seconds per token at batch 1."""
-        return 2 * shape.total_params / self.bytes_per_second + shape.depth * self.layer_seconds
+        return 2 * shape.active_params / self.bytes_per_second + shape.depth * self.layer_seconds
 
 
 def _candidates(
     style: Style, best: Shape, law: DepthLaw, law_params: float, decode: "Decoding | SpeedLimit"
 ) -> list[Candidate]:
     """About the same block parameters at other depths; those that constraints push off the size are left out."""
-    stages, size = style.pipeline_stages, Budget.of(best.block_params)
+    stages, size = style.pipeline_stages, Budget.of(best.params.active_block)
     law_depth = law.depth_at(law_params)
     depths = sorted({max(1, round(best.depth * factor / stages)) * stages for factor in DEPTH_FACTORS})
     amounts, L = np.full(len(depths), size.amount), np.array(depths, dtype=float)
     widths = style.width_for(L, amounts, size.measure)
     rounded = round_shapes(style, amounts, L, widths, size.measure, fixed_depth=True)
     shapes = [style.shape(*row) for row in zip(*(values.tolist() for values in rounded), strict=True)]
-    rows = []
+    rows, same = [], best.params.active_block
     for shape in (best if other.depth == best.depth else other for other in shapes):
-        if abs(shape.block_params / best.block_params - 1) > SAME_SIZE:
+        params = shape.params
+        if abs(params.active_block / same - 1) > SAME_SIZE:
             continue
         rows.append(
             Candidate(
@@ -379,10 +405,11 @@ def _candidates(
                 heads=shape.heads,
                 head_dim=shape.head_dim,
                 ff_width=shape.ff_width,
-                block_params=shape.block_params,
+                block_params=params.active_block,
+                total_params=params.total,
                 depth_over_law=shape.depth / law_depth,
-                loss_percent=depth_cost(shape.depth, best.depth, best.block_params, law),
-                extrapolated=outside_the_data(shape.depth, best.block_params, law) is not None,
+                loss_percent=depth_cost(shape.depth, best.depth, same, law),
+                extrapolated=style.experts is not None or outside_the_data(shape.depth, same, law) is not None,
                 step_time=decode.step_time(shape, best) or step_time_ratio(shape.depth, best.depth),
                 decode_time=decode.seconds(shape) / decode.seconds(best),
             )
@@ -391,5 +418,5 @@ def _candidates(
 
 
 def _nearest(law: DepthLaw, shape: Shape) -> list[NearModel]:
-    near = ((model.name, model.shape, model.shape.block_params) for model in nearest_models(shape))
+    near = ((model.name, model.shape, model.params.active_block) for model in nearest_models(shape))
     return [NearModel(name, s.depth, s.width, params, s.depth / law.depth_at(params)) for name, s, params in near]

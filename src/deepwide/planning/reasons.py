@@ -1,7 +1,11 @@
-"""Why a plan is what it is, and what its reader should know: the planner's English, from the planner's numbers."""
+"""Why a plan is what it is, and what its reader should know: the planner's English, from the planner's numbers.
+
+Speed is what a plan with a machine or a limit on time says of it: how quick it is, and loss against time around it.
+"""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,9 +13,9 @@ import numpy as np
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
+from deepwide.planning.rounding import CLOSE, FF_STRETCH, WideSearch, ideal_head_dim
 from deepwide.planning.style import Style
-from deepwide.quantities import show_count
+from deepwide.quantities import show_count, show_time
 from deepwide.shape import Shape
 
 if TYPE_CHECKING:
@@ -21,6 +25,126 @@ COST_SOURCE = (
     f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
     "depth whichever law plans"
 )
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """A shape on the frontier: nothing tried is both quicker and expected to have less loss."""
+
+    depth: int
+    width: int
+    block_params: int  # with experts, those that a token passes through
+    total_params: int
+    loss_percent: Interval  # against the plan without a limit; the interval is that of the depth alone
+    decode_seconds: Interval
+    tokens_per_second: float  # of all sequences of the batch together
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How quick the plan is on a machine, what the limit was, and what more or less time would buy."""
+
+    machine: str
+    source: str
+    batch: int
+    cached: int  # tokens of each sequence that a decoded token looks at
+    limit_seconds: float | None
+    decode_seconds: Interval
+    tokens_per_second: float
+    train_step_seconds: Interval | None  # of one sequence of the whole context; None: the machine was not measured
+    loss_percent: Interval  # against the plan without a limit
+    frontier: list[SpeedRow]
+
+    def notes(self) -> list[Note]:
+        """What the limit did to the plan, and which machine it is about."""
+        at = f"the last token of {self.cached:,}, batch {self.batch}"
+        notes = [Note.of("machine", f"decode time is that of {at}, on {self.machine}: {self.source}")]
+        if self.loss_percent.value:
+            percent, limit = self.loss_percent, show_time(self.limit_seconds or 0.0)
+            text = f"the limit of {limit} per token costs {percent.value:+.2f}% of loss against the plan without it"
+            notes.insert(0, Note.of("speed-limit", text, limit_seconds=self.limit_seconds, loss_percent=percent.value))
+        return notes
+
+
+# What is published about experts, with how much of it was confirmed. None of it has runs that vary depth and width.
+PUBLISHED_ON_EXPERTS = (
+    ("2502.05172", "L = a·Ê^δ·N^(α + γ ln Ê) + b·Ê^ω·D^(β + ζ ln Ê) + c", "form read, constants not"),
+    ("Krajewski et al. 2024", "L = c + (g/G^γ + a)/N^α + b/D^β: finer experts help, less and less", "recalled"),
+    ("2507.17702", "granularity of 8 to 12 is best", "read in a summary; its definition of granularity not"),
+    ("2603.21862", "the band of near-optimal settings widens with scale", "abstract read"),
+    ("2605.11689", "the best expert size depends on active parameters only", "abstract read"),
+)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The experts of a plan, counted exactly."""
+
+    experts: int
+    active: int
+    shared: int
+    width: int  # of one expert
+    granularity: float  # width of a dense feed-forward (8/3 × width if gated) over an expert's
+    sparsity: float  # experts over active ones
+    expert_params: int  # of one expert
+    routed_params: int  # of all routed experts
+    shared_params: int
+    router_params: int
+    active_params: int
+    total_params: int
+    published: tuple[tuple[str, str, str], ...] = PUBLISHED_ON_EXPERTS  # source, what it says, how far confirmed
+
+    @classmethod
+    def of(cls, shape: Shape, dense_ratio: float) -> "Mixture":
+        """The mixture of a planned shape, all layers alike; a dense feed-forward would be `dense_ratio` × width."""
+        moe, params = shape.experts, shape.params
+        assert moe is not None
+        routers = shape.depth * shape.width * moe.experts
+        idle = moe.experts - moe.active
+        every = (params.feed_forward - routers) // (shape.depth * (moe.experts + moe.shared))
+        expert = params.inactive // (shape.depth * idle) if idle else every
+        routed = shape.depth * moe.experts * expert
+        return cls(
+            experts=moe.experts,
+            active=moe.active,
+            shared=moe.shared,
+            width=moe.width,
+            granularity=dense_ratio * shape.width / moe.width,
+            sparsity=moe.experts / moe.active,
+            expert_params=expert,
+            routed_params=routed,
+            shared_params=params.feed_forward - routed - routers,
+            router_params=routers,
+            active_params=params.active,
+            total_params=params.total,
+        )
+
+    def notes(self, law: str, active_block: int, asked: float | None) -> list[Note]:
+        """That no data stand behind the depth, what is published, and whether the granularity is the one asked for."""
+        text = (
+            f"no public runs vary depth and width with experts: the {law} law is asked about the "
+            f"{show_count(active_block)} active block parameters as if they were dense, so depths, loss differences "
+            "and step times here are extrapolated without data"
+        )
+        published = "; ".join(f"{says} ({source}; {status})" for source, says, status in self.published)
+        coarser = []
+        if asked is not None and abs(math.log(self.granularity / asked)) > math.log(FF_STRETCH[1]) + 0.01:
+            words = (
+                f"experts of {self.width:,} have a granularity of {self.granularity:.3g}, not the {asked:g} asked for"
+            )
+            data = {"granularity": self.granularity, "asked": asked}
+            coarser = [Note("granularity-missed", f"{words}: no expert of that width divides as asked", data)]
+        return [
+            *coarser,
+            Note.of("experts-without-data", text, law=law, active_block_params=active_block),
+            Note.of(
+                "experts-published",
+                f"published on experts, none of it on depth: {published}",
+                granularity=self.granularity,
+                sparsity=self.sparsity,
+            ),
+        ]
 
 
 def plan_reason(
@@ -33,7 +157,8 @@ def plan_reason(
 ) -> str:
     """Two sentences: where the law points, and what the loss data say about leaving it."""
     size = show_count(law_params)
-    first = f"At {size} block parameters the {law.name} law puts the best depth at {law_depth.value:.1f} layers"
+    active = "active " if shape.experts else ""
+    first = f"At {size} {active}block parameters the {law.name} law puts the best depth at {law_depth.value:.1f} layers"
     if fixed:
         first += f"; with the {fixed} you fixed, the shape has {shape.depth / law_depth.value:.2f} times that."
     else:
@@ -73,7 +198,7 @@ def plan_notes(
     if search is not None:
         notes.append(_missed(budget, law_depth, reached, search))
     notes.append(_cost_source(law, shape))
-    notes += law_notes(law, shape.block_params)
+    notes += law_notes(law, shape.params.active_block)
     outside = law_depth.low is not None and not law_depth.low <= shape.depth <= (law_depth.high or math.inf)
     if fixed is None and outside and round(law_depth.value) != shape.depth:
         text = f"the constraints push the depth to {shape.depth}, outside the {law.name} law's interval"
@@ -114,7 +239,7 @@ def _cost_source(law: DepthLaw, shape: Shape) -> Note:
     text = COST_SOURCE
     if law.bowl:
         text = f"loss differences come from the runs that the {law.name} law was fitted on"
-    beyond = outside_the_data(shape.depth, shape.block_params, law)
+    beyond = outside_the_data(shape.depth, shape.params.active_block, law)
     if beyond is None:
         return Note.of("cost-source", text, extrapolated=False)
     return Note.of("cost-source", f"{text}; {beyond}, so here they are extrapolated", extrapolated=True, **beyond.data)

@@ -376,12 +376,14 @@ def width_of_blocks(style: Style, depth: Any, block_params: Any) -> Floats:
     """Real-valued width at which the blocks have this size: they are nearly quadratic in it."""
     width = np.sqrt(block_params / (12 * depth))
     for _ in range(3):
-        width = width * np.sqrt(block_params / style.grid(depth, width).params.block)
+        width = width * np.sqrt(block_params / style.grid(depth, width).params.active_block)
     return np.asarray(width)
 
 
 def _at(style: Style, depth: Floats, width: Floats) -> Optimum:
-    return Optimum(DepthCurve.exact(depth), width, np.asarray(style.grid(depth, width).params.block, dtype=float))
+    return Optimum(
+        DepthCurve.exact(depth), width, np.asarray(style.grid(depth, width).params.active_block, dtype=float)
+    )
 
 
 def _depths(law: DepthLaw, block_params: Floats) -> DepthCurve:

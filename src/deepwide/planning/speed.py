@@ -1,8 +1,8 @@
 """Plans that must be quick: the shapes of least expected loss that decode within a limit on a given machine.
 
-Expected loss of a shape, relative to the plan without a limit: a compute law's loss at its total parameters and the
-plan's tokens, times what its depth costs at its size (laws/cost.py). Shapes are those that the planner would round to,
-at depths up to the law's and at shares of the budget; what is compared is exact.
+Expected loss of a shape, relative to the plan without a limit: a compute law's loss at its total parameters (with
+experts, the active ones) and the plan's tokens, times what its depth costs at its size (laws/cost.py). Shapes are those
+that the planner would round to, at depths up to the law's and at shares of the budget; what is compared is exact.
 """
 
 import math
@@ -15,7 +15,7 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.laws import ComputeLaw, DepthLaw, depth_cost
 from deepwide.planning.budget import Budget
-from deepwide.planning.frontier import Speed, SpeedRow
+from deepwide.planning.reasons import Speed, SpeedRow
 from deepwide.planning.rounding import round_shapes
 from deepwide.planning.style import Style
 from deepwide.quantities import Floats, parse_count, parse_seconds, show_time
@@ -62,6 +62,11 @@ class SpeedLimit:
         if rates is not None:
             profile = with_rates(profile, *rates)
         return cls(profile, batch, cached, min(limits.values(), default=None), " and ".join(limits))
+
+    @property
+    def source(self) -> str:
+        """Where the times come from."""
+        return f"{self.machine.name}: {self.machine.source}"
 
     def decode(self, shape: Shape) -> Interval:
         """Seconds per token at the end of the context."""
@@ -166,14 +171,15 @@ class Search:
         return Interval(value, value + cost.low - cost.value, value + cost.high - cost.value)
 
     def _depth_cost(self, shape: Shape) -> Interval | None:
-        return depth_cost(shape.depth, max(1.0, self.law.depth_at(shape.block_params)), shape.block_params, self.law)
+        size = shape.params.active_block
+        return depth_cost(shape.depth, max(1.0, self.law.depth_at(size)), size, self.law)
 
     def _loss(self, shape: Shape) -> float | None:
         cost = self._depth_cost(shape)
         if cost is None:
             return None
         c = self.compute
-        smooth = c.E + c.A * shape.total_params**-c.alpha + c.B * self.tokens**-c.beta
+        smooth = c.E + c.A * shape.active_params**-c.alpha + c.B * self.tokens**-c.beta
         return float(smooth * (1 + cost.value / 100))
 
 
@@ -206,7 +212,7 @@ def _summary(search: Search, speed: SpeedLimit, chosen: _Option, frontier: list[
             SpeedRow(
                 depth=option.shape.depth,
                 width=option.shape.width,
-                block_params=option.shape.block_params,
+                block_params=option.shape.params.active_block,
                 total_params=option.shape.total_params,
                 loss_percent=search.loss_percent(option.shape),
                 decode_seconds=speed.decode(option.shape),

@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from deepwide.errors import DeepwideError
 from deepwide.quantities import Numbers, parse_count
-from deepwide.settings import Part, Positive, explain
-from deepwide.shape import Shape, family_named
+from deepwide.settings import Natural, Part, Positive, explain
+from deepwide.shape import FAMILIES, Experts, Shape, family_named
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Grid:
     kv_heads: Any
     head_dim: Any
     ff_width: Any
+    experts: Any = None
 
     def __post_init__(self) -> None:
         vars(self).update({**vars(self.template), **vars(self)})
@@ -63,6 +64,7 @@ Sizes = Shape | Grid
 Measure = Callable[[Sizes], Any]  # what a budget limits: block parameters, total parameters, bytes, …
 
 
+WITH_EXPERTS, WITH_SHARED_EXPERTS = "mixtral", "glm4_moe"  # families of a plan with experts, unless one is given
 RATIOS = {"plain": 4.0, "gated": 8 / 3}  # the usual feed-forward width over the width
 
 
@@ -80,22 +82,51 @@ class Style(Part):
     width_multiple: Positive | None = None
     tensor_parallel: Positive = 1
     pipeline_stages: Positive = 1
+    experts: Positive | None = None
+    active: Positive | None = None  # experts per token
+    shared: Natural = 0  # experts that every token passes, beside the active ones
+    granularity: float | None = Field(default=None, gt=0, le=4096)  # a dense feed-forward's width over an expert's
     like: Shape | None = None  # an existing model whose parts are kept, in place of a family's
 
     @model_validator(mode="before")
     @classmethod
     def _usual_family(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "family" not in given and given.get("feed_forward") == "plain":
-            return given | {"family": "gpt2"}
+        if isinstance(given, dict) and "family" not in given:
+            if given.get("experts") is not None:
+                return given | {"family": WITH_SHARED_EXPERTS if given.get("shared") else WITH_EXPERTS}
+            if given.get("feed_forward") == "plain":
+                return given | {"family": "gpt2"}
         return given
+
+    @model_validator(mode="after")
+    def _experts_fit(self) -> Self:
+        if self.experts is None:
+            asked = {"active": self.active, "shared": self.shared, "granularity": self.granularity}
+            if alone := [name for name, value in asked.items() if value]:
+                raise ValueError(f"{alone[0]} is for mixtures of experts: give the number of experts as well")
+            return self
+        if self.active is None:
+            raise ValueError(f"of {self.experts} experts, say how many are active per token: give active as well")
+        if self.active > self.experts:
+            raise ValueError(f"active must be at most the {self.experts} experts, not {self.active}")
+        if self.tensor_parallel > 1 and self.granularity and self.granularity > 64 * self.tensor_parallel:
+            raise ValueError("experts so narrow do not divide over tensor parallel ranks: lower granularity")
+        return self
 
     @model_validator(mode="after")
     def _family_can_have_it(self) -> Self:
         if self.like is not None:
             return self
         family = family_named(self.family)
-        if family.has_experts:
-            raise ValueError(f"planning covers dense families, and {self.family} has experts")
+        with_experts = [name for name, each in FAMILIES.items() if each.has_experts and "kv_heads" not in each.fused]
+        if family.has_experts and self.family not in with_experts:
+            raise ValueError(f"{self.family} has latent attention, which is not planned: {', '.join(with_experts)} are")
+        if family.has_experts and self.experts is None:
+            raise ValueError(f"{self.family} has experts: give the number of experts and of active ones")
+        if self.experts and not family.has_experts:
+            raise ValueError(f"{self.family} has no experts: leave it out, or choose {', '.join(with_experts)}")
+        if self.shared and not family.shared_experts:
+            raise ValueError(f"{self.family} has no shared experts: leave them out, or choose {WITH_SHARED_EXPERTS}")
         if self.kv_heads is not None and not family.free_kv:
             raise ValueError(
                 f"{self.family} has one key/value head per head; leave kv_heads out, or choose a family with fewer: "
@@ -148,7 +179,20 @@ class Style(Part):
         kv_heads = heads if self.kv_heads is None else self.kv_heads
         if ff_width is None:
             ff_width = self.usual_ff_width(width)
-        return Grid(self.template, depth, width, heads, kv_heads, head_dim, ff_width)
+        return Grid(self.template, depth, width, heads, kv_heads, head_dim, ff_width, self._mixture(ff_width))
+
+    def _mixture(self, width: Any) -> Experts | None:
+        """The experts of a layer, of this width each."""
+        if self.experts is None:
+            return None
+        return Experts.model_construct(
+            experts=self.experts, active=self.active or 1, width=width, shared=self.shared, dense_layers=()
+        )
+
+    @property
+    def expert_share(self) -> float:
+        """A dense feed-forward's width over an expert's: by default a token passes as much as in a dense model."""
+        return self.granularity or float((self.active or 1) + self.shared)
 
     def shape(self, depth: int, width: int, head_dim: int, ff_width: int) -> Shape:
         """One real shape."""
@@ -160,6 +204,7 @@ class Style(Part):
             kv_heads=self.kv_heads or heads,
             head_dim=head_dim,
             ff_width=ff_width,
+            experts=self._mixture(ff_width),
         )
 
     @property
@@ -179,15 +224,25 @@ class Style(Part):
         )
 
     def usual_ff_width(self, width: Any) -> Any:
-        """The feed-forward width: 4 × width if plain, 8/3 × width if gated, the model's own, or the ratio given."""
-        own = self.like.ff_width / self.like.width if self.like else None
-        ratio = self.ff_ratio or own or RATIOS[self.ff]
+        """The feed-forward width: 4 × width if plain, 8/3 × width if gated, the model's own, or the ratio given.
+
+        Of a mixture, the width of an expert: that of the dense feed-forward over `expert_share`.
+        """
+        ratio = self.dense_ratio
         if ratio == 4 and self.ff == "plain" and self.ff_ratio is None:
             return 4 * width  # to the number: BLOOM cannot have another
+        if self.experts is not None:
+            ratio /= self.expert_share
         if _is_real(width):
             return ratio * width
         multiple = self.ff_multiple(width)
         return np.maximum(1, np.rint(ratio * width / multiple).astype(np.int64)) * multiple
+
+    @property
+    def dense_ratio(self) -> float:
+        """The usual width of a dense feed-forward over the width."""
+        own = self.like.ff_width / self.like.width if self.like else None
+        return self.ff_ratio or own or RATIOS[self.ff]
 
     def width_for(self, depth: Any, amount: Any, measure: Measure, stretch: float = 1.0) -> Numbers:
         """The real-valued width at which `measure` reaches `amount` (bisection in its logarithm).

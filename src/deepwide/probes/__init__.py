@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING
 from deepwide import offered
 
 if TYPE_CHECKING:
+    from deepwide.probes.attending import NEITHER as NEITHER
+    from deepwide.probes.attending import antecedents_hit as antecedents_hit
+    from deepwide.probes.attending import entropies as entropies
+    from deepwide.probes.attending import head_distances as head_distances
+    from deepwide.probes.attending import looked_at as looked_at
+    from deepwide.probes.attending import looks_more as looks_more
+    from deepwide.probes.attending import most_attended as most_attended
+    from deepwide.probes.attending import offset_guess as offset_guess
+    from deepwide.probes.attending import scaled_to_plane as scaled_to_plane
+    from deepwide.probes.attending import word_attention as word_attention
     from deepwide.probes.circuits import ROUTES as ROUTES
     from deepwide.probes.circuits import HeadWeights as HeadWeights
     from deepwide.probes.circuits import composition_scores as composition_scores
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
     from deepwide.probes.collapse import random_layers as random_layers
     from deepwide.probes.collapse import relative_residual as relative_residual
     from deepwide.probes.heads import ablation as ablation
+    from deepwide.probes.heads import attention_importance as attention_importance
     from deepwide.probes.heads import attention_patterns as attention_patterns
     from deepwide.probes.heads import in_context_score as in_context_score
     from deepwide.probes.heads import induction_scores as induction_scores
@@ -43,11 +54,14 @@ _HOME = {
     "AttentionLayer": "collapse",
     "HeadWeights": "circuits",
     "Move": "sensitivity",
+    "NEITHER": "attending",
     "ROUTES": "circuits",
     "SKIP": "paths",
     "ablation": "heads",
     "all_paths": "paths",
+    "antecedents_hit": "attending",
     "attention_collapse": "collapse",
+    "attention_importance": "heads",
     "attention_patterns": "heads",
     "attention_to": "hops",
     "collapse_bound": "collapse",
@@ -55,11 +69,17 @@ _HOME = {
     "composition_scores": "circuits",
     "copying_scores": "circuits",
     "count_paths": "paths",
+    "entropies": "attending",
     "exact_path_sum": "paths",
     "gradient_norms": "sensitivity",
+    "head_distances": "attending",
     "head_weights": "circuits",
     "in_context_score": "heads",
     "induction_scores": "heads",
+    "looked_at": "attending",
+    "looks_more": "attending",
+    "most_attended": "attending",
+    "offset_guess": "attending",
     "output_change": "sensitivity",
     "path_accuracies": "paths",
     "path_logits": "paths",
@@ -70,8 +90,10 @@ _HOME = {
     "remove_parts": "surgery",
     "repeated_blocks": "heads",
     "sample_paths": "paths",
+    "scaled_to_plane": "attending",
     "stream_residuals": "stream",
     "token_losses": "heads",
+    "word_attention": "attending",
 }
 __all__ = list(_HOME)
 __getattr__ = partial(offered, __name__, _HOME)

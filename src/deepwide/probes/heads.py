@@ -42,6 +42,25 @@ def attention_patterns(model: "Transformer", tokens_BN: "Tensor") -> "Tensor":
     return torch.stack([activations[f"blocks.{layer}.attention.pattern"] for layer in range(len(model.blocks))])
 
 
+def attention_importance(
+    model: "Transformer", tokens_BN: "Tensor", objective: "Callable[[Tensor], Tensor]"
+) -> "Tensor":
+    """|∂f/∂A|: how much a number f of the last hidden states (B N D) moves with each attention weight, L B H N N.
+
+    The gradient is with respect to weights as they are after the softmax, each by itself (Clark et al. 2019).
+    """
+    import torch
+
+    from deepwide.model import Recorder
+
+    recorder = Recorder(["blocks.*.attention.pattern"])
+    with torch.enable_grad():
+        value = objective(model.hidden(tokens_BN, tape=recorder))
+        patterns = [recorder.activations[f"blocks.{layer}.attention.pattern"] for layer in range(len(model.blocks))]
+        gradients = torch.autograd.grad(value, patterns)
+    return torch.stack([gradient.abs() for gradient in gradients])
+
+
 def induction_scores(pattern_LBHNN: "Tensor") -> Floats:
     """The mean attention at offset −(T − 1) in the second half of sequences of 2T: L × H."""
     block = pattern_LBHNN.shape[-1] // 2

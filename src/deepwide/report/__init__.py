@@ -10,6 +10,7 @@ from deepwide import offered
 
 if TYPE_CHECKING:
     from deepwide.report.document import Attachment as Attachment
+    from deepwide.report.document import Command as Command
     from deepwide.report.document import Facts as Facts
     from deepwide.report.document import Figure as Figure
     from deepwide.report.document import Notes as Notes
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Attachment": "document",
+    "Command": "document",
     "Facts": "document",
     "Figure": "document",
     "Notes": "document",

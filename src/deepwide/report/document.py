@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import deepwide
@@ -34,6 +35,13 @@ class Text:
 
     text: str
     strong: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line for a shell."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,16 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     columns: Mapping[str, str]  # key of a row: title
     caption: str = ""
+    most: int = MOST_ROWS
 
     @classmethod
     def of(
-        cls, name: str, rows: Sequence[Mapping[str, Any]], caption: str = "", titles: Mapping[str, str] | None = None
+        cls,
+        name: str,
+        rows: Sequence[Mapping[str, Any]],
+        caption: str = "",
+        titles: Mapping[str, str] | None = None,
+        most: int = MOST_ROWS,
     ) -> "Table":
         """A table with titles for some columns, or for all of them; columns without a value are not shown."""
         keys = dict.fromkeys(key for row in rows for key in row)
@@ -87,11 +101,11 @@ class Table:
             key: key.replace("_", " ") for key in keys
         }
         filled = {key for row in rows for key, value in row.items() if value not in (None, "")}
-        return cls(name, rows, {key: title for key, title in chosen.items() if key in filled}, caption)
+        return cls(name, rows, {key: title for key, title in chosen.items() if key in filled}, caption, most)
 
     def shown(self) -> list[list[str]]:
         """The cells of the rows that are shown."""
-        rows = self.rows[:MOST_ROWS]
+        rows = self.rows[: self.most]
         columns = [show_column([row.get(key) for row in rows]) for key in self.columns]
         return [list(cells) for cells in zip(*columns, strict=True)]
 
@@ -107,7 +121,7 @@ class Table:
     @property
     def left_out(self) -> str:
         """What is not shown, and where it is."""
-        more = len(self.rows) - MOST_ROWS
+        more = len(self.rows) - self.most
         return f"{more:,} more of {len(self.rows):,} rows are in the CSV." if more > 0 else ""
 
     @property
@@ -144,7 +158,7 @@ class Figure:
         return cls(name, svg, caption, ". ".join(words) or caption)
 
 
-Block = Text | Facts | Notes | Table | Figure | Attachment
+Block = Text | Command | Facts | Notes | Table | Figure | Attachment
 
 
 @dataclass(frozen=True)
@@ -165,6 +179,7 @@ class Report:
     sections: tuple[Section, ...]
     source: str = ""  # what it was made from, and how
     versions: Mapping[str, str] | None = None
+    folder: Path | None = None  # where its figures and tables are files already
 
     def blocks(self) -> list[Block]:
         """Every block, in order."""

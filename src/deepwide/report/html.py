@@ -7,16 +7,17 @@ from html import escape
 from pathlib import Path
 
 from deepwide.figures import BLUE, ORANGE, clean, style_sheet
-from deepwide.report.document import Attachment, Block, Facts, Figure, Notes, Report, Section, Table, Text
+from deepwide.report.document import Attachment, Block, Command, Facts, Figure, Notes, Report, Section, Table, Text
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 MANY = 8  # columns: such a table is set smaller in print
 LONG = 40  # characters: such a cell may be broken anywhere, so that no page cuts it
+LONG_LABEL = 24  # characters: beside many such labels the texts get half of the width
 STYLE = Path(__file__).with_name("report.css")
 
 
-def to_html(report: Report) -> str:
-    """The whole file."""
+def to_html(report: Report, top: str = "") -> str:
+    """The whole file; `top` is HTML of ours to stand above it."""
     title = _text(report.title)
     contents = "".join(
         f'<li><a href="#s{number}">{_text(section.title)}</a></li>' for number, section in enumerate(report.sections, 1)
@@ -36,7 +37,7 @@ def to_html(report: Report) -> str:
 {style_sheet({"alarm": ORANGE, "link": BLUE})}{STYLE.read_text(encoding="utf-8")}</style>
 </head>
 <body>
-<header><h1>{title}</h1><p class="lead">{_text(report.lead)}</p></header>
+{top}<header><h1>{title}</h1><p class="lead">{_text(report.lead)}</p></header>
 <nav aria-label="Contents"><ol>{contents}</ol></nav>
 <main>
 {sections}
@@ -60,15 +61,19 @@ def _section(section: Section, number: int) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Text):
         return f'<p class="strong">{_text(block.text)}</p>' if block.strong else f"<p>{_text(block.text)}</p>"
+    if isinstance(block, Command):
+        return f"<pre><code>{_text(block.text)}</code></pre>"
     if isinstance(block, Facts):
         rows = "".join(f"<div><dt>{_text(label)}</dt><dd>{_text(text)}</dd></div>" for label, text in block.pairs)
-        return f"<dl>{rows}</dl>"
+        long = 3 * sum(len(label) > LONG_LABEL for label, _ in block.pairs) > len(block.pairs)
+        return f'<dl class="even">{rows}</dl>' if long else f"<dl>{rows}</dl>"
     if isinstance(block, Notes):
         items = "".join(f"<li>{_text(text)}</li>" for text in block.texts)
         return f'<ul class="{"warnings" if block.warning else "notes"}">{items}</ul>'
     if isinstance(block, Figure):
         image = f'<img src="{block.link}" alt="{_text(block.alt)}">'
-        return f"<figure>{image}<figcaption>{_text(block.caption)}</figcaption></figure>"
+        caption = f"<figcaption>{_text(block.caption)}</figcaption>" if block.caption else ""
+        return f"<figure>{image}{caption}</figure>"
     if isinstance(block, Attachment):
         return f'<p class="data">{_link(block)}</p>'
     return _table(block)
@@ -89,9 +94,10 @@ def _table(table: Table) -> str:
         for row in shown
     )
     opening = '<table class="wide">' if len(table.columns) > MANY else "<table>"
-    words = " ".join(filter(None, (_text(table.caption), _text(table.left_out), _link(table.csv))))
+    above = f'<p class="above">{_text(table.caption)}</p>\n' if table.caption else ""
+    words = " ".join(filter(None, (_text(table.left_out), _link(table.csv))))
     return (
-        f'<div class="table" role="region" tabindex="0" aria-label="{_text(table.name)}">{opening}\n'
+        f'{above}<div class="table" role="region" tabindex="0" aria-label="{_text(table.name)}">{opening}\n'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n"
         f'<p class="data">{words}</p>'
     )

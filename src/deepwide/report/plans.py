@@ -8,9 +8,8 @@ from deepwide.answers import Interval, Note
 from deepwide.planning import RULE_OF_COST, Audit, Plan
 from deepwide.quantities import plural, show_bytes, show_count
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
-from deepwide.shape import Shape
 
-FIRST = "law-extrapolated"  # the note that makes the whole answer doubtful
+FIRST = ("experts-without-data", "law-extrapolated")  # notes that make the whole answer doubtful
 
 
 def plan_report(plan: Plan) -> Report:
@@ -21,8 +20,9 @@ def plan_report(plan: Plan) -> Report:
         f"sequence; inference {show_bytes(plan.inference_bytes)}, cache {show_bytes(plan.cache_bytes_per_token)} per "
         "token"
     )
+    active = "" if shape.experts is None else f"{params.active:,} active; of these "
     facts = [
-        ("shape", f"{describe(shape)} ({plan.family})"),
+        ("shape", f"{shape.describe()} ({plan.family})"),
         ("best depth", f"{span(plan.law_depth)}, width {span(plan.law_width, 0)}: the {plan.law} law"),
         *(
             [("best depth by loss", f"{span(plan.measured_depth, 0)}: all public loss data")]
@@ -30,7 +30,7 @@ def plan_report(plan: Plan) -> Report:
             else []
         ),
         *([("fixed", plan.fixed)] if plan.fixed else []),
-        ("parameters", f"{params.total:,} total, {params.block:,} in blocks (budget {plan.miss:+.1%})"),
+        ("parameters", f"{params.total:,} total, {active}{params.active_block:,} in blocks (budget {plan.miss:+.1%})"),
         ("training", f"{plan.train_flops:.3g} FLOPs for {show_count(plan.tokens)} tokens ({plan.tokens_from})"),
         ("memory", memory),
     ]
@@ -43,7 +43,7 @@ def plan_report(plan: Plan) -> Report:
     public = {"name": "model"} | {key: columns[key] for key in ("depth", "width", "block_params", "depth_over_law")}
     times = (
         "Loss, step time and decode time are relative to this plan; the limits of the loss are 95%. Step time: "
-        "Gemstones' cluster, at equal FLOPs. Decode time: every weight read once, plus an overhead per layer: "
+        "Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an overhead per layer: "
         "assumed, not measured."
     )
     sections = (
@@ -82,10 +82,10 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     for audit in audits:
         params = audit.params
         facts = (
-            ("shape", describe(audit.shape)),
+            ("shape", audit.shape.describe()),
             ("parameters", f"{params.total:,} total, {params.block:,} in blocks"),
             ("law's depth", f"{span(audit.law_depth)} ({audit.law}: {audit.law_status})"),
-            ("the same size at the law's depth", describe(audit.instead) if audit.instead else "not planned"),
+            ("the same size at the law's depth", audit.instead.describe() if audit.instead else "not planned"),
             ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers (Levine et al. 2020)"),
         )
         words: tuple[Block, ...] = (
@@ -106,17 +106,6 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     return Report("audit", title, lead, tuple(sections))
 
 
-def describe(shape: Shape) -> str:
-    """A shape in one line."""
-    kv = "" if shape.kv_heads == shape.heads else f" ({shape.kv_heads} key/value)"
-    experts = f", {shape.experts.experts} experts ({shape.experts.active} active)" if shape.experts else ""
-    return (
-        f"{plural(shape.depth, 'layer')} × {shape.width:,} wide, {plural(shape.heads, 'head')}{kv} of "
-        f"{shape.head_dim}, {shape.ff} feed-forward of {shape.ff_width:,}{experts}, vocabulary {shape.vocab:,}, "
-        f"context {shape.context:,}"
-    )
-
-
 def span(interval: Interval, digits: int = 1) -> str:
     """42.2 (95%: 40.4 to 44.0)."""
     text = f"{interval.value:.{digits}f}"
@@ -127,13 +116,13 @@ def span(interval: Interval, digits: int = 1) -> str:
 
 def warnings(given: Sequence[Note]) -> tuple[Notes, ...]:
     """What makes the whole answer doubtful, if anything does."""
-    texts = tuple(note.text for note in given if note.code == FIRST)
+    texts = tuple(note.text for note in given if note.code in FIRST)
     return (Notes(texts, warning=True),) if texts else ()
 
 
 def notes(given: Sequence[Note]) -> tuple[Notes, ...]:
     """The other notes."""
-    texts = tuple(note.text for note in given if note.code != FIRST)
+    texts = tuple(note.text for note in given if note.code not in FIRST)
     return (Notes(texts),) if texts else ()
 
 

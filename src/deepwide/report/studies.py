@@ -1,85 +1,98 @@
-"""The report of a study: its verdicts, its figures, and every table that was measured."""
+"""The report of a study, which is its page too: its verdicts, its figures, and every table that was measured."""
 
 import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from deepwide.answers import Note
 from deepwide.errors import DeepwideError
-from deepwide.quantities import show_seconds
-from deepwide.report.document import Attachment, Block, Facts, Figure, Notes, Report, Section, Table, Text
-from deepwide.studies import StudyResult, find_study, show_interval
+from deepwide.report.document import Attachment, Block, Command, Facts, Figure, Notes, Report, Section, Table, Text
+from deepwide.studies import Study, StudyResult, find_study, show_interval, show_measured, show_time
 
 LARGEST_PICTURE = 4 << 20  # bytes
 MOST_PICTURES = 20
+MOST_ROWS = 24  # of a table; all are in its CSV
 
 
 def study_report(result: StudyResult, folder: Path | None = None) -> Report:
     """The report of a result; pictures are those that the study wrote into its folder."""
-    numbers = [
-        {"what": name, "value": value.value, "low": value.low, "high": value.high}
-        for name, value in result.measured.numbers.items()
-    ]
-    titles = {"what": "what", "value": "value", "low": "from", "high": "to"}
-    tables = [Table.of(name, rows, name) for name, rows in result.measured.tables.items() if rows]
-    notes = tuple(map(str, result.measured.notes))
-    measured: list[Block] = [
-        *([Notes(notes)] if notes else []),
-        *([Table.of("numbers", numbers, "From, to: 95%.", titles)] if numbers else []),
-        *tables,
-    ]
-    settings = tuple((name, json.dumps(value)) for name, value in result.settings.items())
+    try:
+        study: Study | None = find_study(result.study)
+    except DeepwideError:  # of another version, or somebody's own
+        study = None
+    numbers = tuple((name, show_interval(value)) for name, value in result.measured.numbers.items())
+    settings = tuple((name, _written(value)) for name, value in result.settings.items())
     repeat = (
-        ("settings", ""),
-        *settings,
+        ("preset", result.preset),
         ("rules", result.rule_hash + (" (changed after the study was started)" if result.rules_changed else "")),
-        ("time", show_seconds(result.seconds)),
         *((f"{name} version" if name != "source" else "source", version) for name, version in result.code.items()),
     )
+    measured: tuple[Block, ...] = (
+        *([Facts(numbers)] if numbers else []),
+        *(
+            Table.of(name, rows, f"{name.replace('_', ' ').capitalize()}:", most=MOST_ROWS)
+            for name, rows in result.measured.tables.items()
+            if rows
+        ),
+        *_notes(result.measured.notes),
+    )
     document = Attachment("study.json", result.model_dump_json(indent=1).encode(), "application/json")
-    sections = [
-        Section("Verdicts", (*_warnings(result), *_verdicts(result))),
-        *([Section("Figures", pictures)] if (pictures := _pictures(folder)) else []),
-        *_words(result.study),
-        Section("What was measured", tuple(measured)),
-        Section("How to repeat it", (Facts(repeat), document)),
-    ]
-    return Report("study", f"{result.study}: {result.question}", f"Source: {result.source}", tuple(sections))
+    sections = (
+        Section("Verdicts", (*_notes(result.notes, warning=True), *_verdicts(result, study))),
+        *([Section("Figures", pictures)] if (pictures := _pictures(result, folder)) else []),
+        Section("What was done", (*([Text(study.method)] if study else []), Text("Settings:"), Facts(settings))),
+        Section("What was measured", measured),
+        *([Section("How this differs from the original", (Text(study.differences),))] if study else []),
+        Section(
+            "How to repeat it",
+            (Command(_command(result, study)), Text(show_time(result.measured)), Facts(repeat), document),
+        ),
+    )
+    return Report("study", f"{result.study}: {result.question}", f"Source: {result.source}", sections, folder=folder)
 
 
-def _warnings(result: StudyResult) -> tuple[Notes, ...]:
-    texts = tuple(str(note) for note in result.notes)
-    return (Notes(texts, warning=True),) if texts else ()
+def _notes(notes: Sequence[Note], *, warning: bool = False) -> tuple[Notes, ...]:
+    return (Notes(tuple(map(str, notes)), warning),) if notes else ()
 
 
-def _verdicts(result: StudyResult) -> list[Block]:
+def _verdicts(result: StudyResult, study: Study | None) -> list[Block]:
+    """Each claim with its outcome, its rule and the number it rests on, as the result has them."""
     blocks: list[Block] = []
-    for verdict in result.verdicts:
-        facts = [("rule", verdict.rule)]
-        if verdict.measured is not None:
-            facts.append(("measured", show_interval(verdict.measured)))
+    where = {claim.statement: claim.where for claim in study.claims} if study else {}
+    for index, verdict in enumerate(result.verdicts):
+        number = show_measured(study, result, index)
+        facts = [("where", where.get(verdict.claim, "")), ("rule", verdict.rule), ("measured", number)]
+        facts = [(name, text) for name, text in facts if text]
         facts += [("note", str(note)) for note in verdict.notes]
         blocks += [Text(f"{verdict.outcome}: {verdict.claim}", strong=True), Facts(tuple(facts))]
     return blocks
 
 
-def _words(name: str) -> tuple[Section, ...]:
-    """What was done and how it differs from the original, in the words of the study, where we have it."""
-    try:
-        study = find_study(name)
-    except DeepwideError:
-        return ()
-    words = (Text(study.method), Text(f"How this differs from the original: {study.differences}"))
-    return (Section("What was done", words),)
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _pictures(folder: Path | None) -> tuple[Block, ...]:
-    """The pictures in a study's folder; one that is too large is a sentence."""
+def _command(result: StudyResult, study: Study | None) -> str:
+    """What runs the same study again: its preset, and the settings that differ from it."""
+    changed = {}
+    if study and result.preset in study.presets:
+        preset = study.settings(result.preset).model_dump(mode="json")
+        changed = {name: value for name, value in result.settings.items() if preset.get(name) != value}
+    words = [word for name, value in changed.items() for word in ("--set", f"{name}={_written(value)}")]
+    return shlex.join(["deepwide", "study", "run", result.study, "--preset", result.preset, *words])
+
+
+def _pictures(result: StudyResult, folder: Path | None) -> tuple[Block, ...]:
+    """The pictures in a study's folder, in the study's order; one that is too large is a sentence."""
     blocks: list[Block] = []
-    for path in sorted(folder.glob("*.svg"))[:MOST_PICTURES] if folder else ():
-        if not path.is_file():
-            continue
+    places = {name: place for place, name in enumerate(result.figures)}
+    figures = [path for path in folder.glob("*.svg") if path.is_file() and not path.is_symlink()] if folder else []
+    for path in sorted(figures, key=lambda path: (places.get(path.stem, len(places)), path.name))[:MOST_PICTURES]:
         if path.stat().st_size > LARGEST_PICTURE:
             blocks.append(Notes((f"{path.name} is larger than {LARGEST_PICTURE >> 20} MiB and is left out",)))
             continue
-        words = path.stem.replace("_", " ")
-        blocks.append(Figure.from_svg(path.stem, path.read_text("utf-8", "replace"), words))
+        figure = Figure.from_svg(path.stem, path.read_text("utf-8", "replace"), path.stem.replace("_", " "))
+        blocks.append(figure if figure.alt == figure.caption else replace(figure, caption=""))  # its title is in it
     return tuple(blocks)

@@ -10,7 +10,7 @@ from deepwide.report.html import to_html
 from deepwide.report.markdown import to_markdown
 from deepwide.report.sources import make_report
 
-FORMATS = {"html": to_html, "md": to_markdown}
+FORMATS = ("html", "md")
 
 
 def write_report(
@@ -24,17 +24,18 @@ def write_report(
     """Write the report of an answer, or of what a path or a word names (see `make_report`), and return its path.
 
     `format` is `html` or `md`; without it, what the name of `out` ends in, else html. Without `out` the file stands in
-    the current folder and is named after its source.
+    the current folder and is named after its source. Markdown in a study's own folder links to the files there.
     """
     chosen = check_format(out, format)
     report = make_report(source, fit=fit, runs=runs)
     name = Path(report.source).name if isinstance(source, str | Path) else report.kind
-    return write_text(out or f"{file_name(name.removesuffix('.json'))}-report.{chosen}", render(report, chosen))
+    path = Path(out or f"{file_name(name.removesuffix('.json'))}-report.{chosen}")
+    return write_text(path, render(report, chosen, path.parent))
 
 
-def render(report: Report, format: str = "html") -> str:  # noqa: A002
-    """The report as the text of a file."""
-    return FORMATS[check_format(None, format)](report)
+def render(report: Report, format: str = "html", beside: Path | None = None) -> str:  # noqa: A002
+    """The report as the text of a file, in whichever folder or in the one given."""
+    return to_html(report) if check_format(None, format) == "html" else to_markdown(report, beside)
 
 
 def check_format(out: str | Path | None, format: str | None) -> str:  # noqa: A002

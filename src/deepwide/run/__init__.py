@@ -1,8 +1,13 @@
 """The run folder: what a run is on disk, who may write to it, and how nothing in it is lost.
 
-`toy`, a trainer for tests of durability, is a module of this room that is loaded when it is imported.
+`toy`, a trainer for tests of durability, is a module of this room that is loaded when it is imported. `scrub` checks
+every byte of a folder, which only `verify` asks for, and is loaded then.
 """
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deepwide import offered
 from deepwide.run.checkpoint import Checkpoint
 from deepwide.run.folder import (
     UNFINISHED,
@@ -25,18 +30,22 @@ from deepwide.run.lease import (
     LeaseWatch,
     RunFinished,
     is_disk_full,
-    is_passing,
     owner_name,
     read_lease,
     remaining,
 )
+from deepwide.run.metrics import SAMPLE_BYTES
 from deepwide.run.records import FINISHED, UnreadableRun, canonical, has_result
-from deepwide.run.scrubbing import Finding, scrub
 from deepwide.run.writer import RunWriter
+
+if TYPE_CHECKING:
+    from deepwide.run.scrubbing import Finding as Finding
+    from deepwide.run.scrubbing import scrub as scrub
 
 __all__ = [
     "FINISHED",
     "LEASE_SECONDS",
+    "SAMPLE_BYTES",
     "UNFINISHED",
     "UNREADABLE",
     "Checkpoint",
@@ -54,7 +63,6 @@ __all__ = [
     "canonical",
     "has_result",
     "is_disk_full",
-    "is_passing",
     "local_path",
     "owner_name",
     "read_lease",
@@ -67,3 +75,4 @@ __all__ = [
     "scrub",
     "toy",
 ]
+__getattr__ = partial(offered, __name__, {"Finding": "scrubbing", "scrub": "scrubbing"})

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -141,6 +141,14 @@ class RunFolder:
         """Every whole record so far; a torn last line is not one."""
         return metrics.read_metrics(self.path)
 
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The same, one after the other."""
+        return (record for _, record in metrics.lines(self.path))
+
+    def sample(self) -> list[dict[str, Any]]:
+        """The records for a picture: of a very long file those of evenly spread pieces, in bounded time and memory."""
+        return metrics.sample(self.path)
+
     def last_record(self) -> dict[str, Any]:
         """The last whole record of metrics, found without reading the others; empty when there is none."""
         return metrics.read_last(self.path)[0]
@@ -161,7 +169,6 @@ class RunFolder:
         """The newest checkpoint whose every byte verifies and whose metrics are there; warns about each it skips."""
         home = self.path / CHECKPOINTS
         steps = checkpoint.steps(home)
-        checks = {chain.records: chain.check for chain, _ in metrics.lines(self.path)}
         unreached: OSError | None = None
         ahead = 0
         for step in reversed(steps):
@@ -177,7 +184,7 @@ class RunFolder:
                 unreached = error
                 continue
             before = newest.metrics
-            if before is not None and before.records and checks.get(before.records) != before.check:
+            if before is not None and not metrics.holds(self.path, before):
                 log.warning("checkpoint %d was skipped: %s lacks records before it.", step, METRICS)
                 ahead += 1
                 continue
@@ -215,7 +222,8 @@ class RunFolder:
             result = self.result()
             if result is None:
                 return None
-            number = sum(1 for _ in self.path.glob("result.*.json")) + 1
+            taken_back = [path.name.split(".")[1] for path in self.path.glob("result.*.json")]
+            number = max((int(name) for name in taken_back if name.isdecimal()), default=0) + 1
             os.rename(self.path / RESULT, self.path / f"result.{number}.json")
             files.sync_folder(self.path)
             faults.point("after reopening")

@@ -44,14 +44,6 @@ GIVE_BACK_PAUSES = (0.01, 0.2)  # seconds between tries to give a lease back: ot
 STARTED_FIELD = 19  # of /proc/PID/stat after the command's name: the start time in clock ticks since boot (proc(5))
 LONGEST_LEASE = 7 * 86400.0  # seconds
 FUTURE_SECONDS = 2.0  # by which the file system's times may disagree, for rounding
-PASSING = {
-    getattr(errno, name)
-    for name in (
-        "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT", "EAGAIN", "EINTR", "EBUSY", "ENOMEM", "EROFS", "ENOTCONN",
-        "ENETDOWN", "ENETUNREACH", "EHOSTDOWN", "EHOSTUNREACH", "EREMOTEIO", "ENOLCK",
-    )
-    if hasattr(errno, name)  # not every system has all of them
-}  # fmt: skip
 REMEDY = "delete this file and the run resumes from its last checkpoint; a worker that still holds it is refused"
 
 # How the file system writes its time on a file; a simulation puts its own clock here.
@@ -83,6 +75,7 @@ class Lease:
         self.path, self.owner, self.seconds, self.patience = path, owner, seconds, patience
         self.number, self.nonce = 0, ""
         self.saved = False  # whether the run has ever saved a checkpoint
+        self.after_error = False  # whether the owner before left with an error
         self._lost, self._left = threading.Event(), threading.Event()
         self._worked_before, self._since = 0.0, time.monotonic()
         self._heartbeat = threading.Thread(target=self._beat, name=f"lease of {path.name}", daemon=True)
@@ -103,6 +96,7 @@ class Lease:
                 raise LeaseHeld(f"{self.path} is held by {held['owner']} for {left:.0f} seconds more.")
             self.number, self.nonce = held["number"] + 1 if held else 1, secrets.token_hex(8)
             self.saved = bool(held and held.get("saved"))
+            self.after_error = bool(held and held.get("note"))
             self._worked_before, self._since = float(held.get("worked", 0.0)) if held else 0.0, time.monotonic()
             self.write("")
             yield
@@ -238,13 +232,6 @@ def is_disk_full(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def is_passing(error: BaseException | None) -> bool:
-    """Whether an error may be gone at the next try: a file server that is away, too many open files, no memory now."""
-    return isinstance(error, TimeoutError | InterruptedError | ConnectionError) or (
-        isinstance(error, OSError) and error.errno in PASSING
-    )
-
-
 def _overwrite_in_place(path: Path, content: bytes) -> None:
     """Write a few bytes where no room is left for a second file: they fit into the block that the file has."""
     with open(path, "r+b", buffering=0) as file:
@@ -260,6 +247,9 @@ def lock(folder: Path, patience: float = PATIENCE_SECONDS) -> Iterator[float]:
         try:
             _acquire(handle, folder, deadline)
             if not _is_at(handle, folder / LOCK):  # the folder or the file was moved away meanwhile: a lock of nothing
+                if time.monotonic() > deadline:
+                    raise LeaseHeld(f"{folder / LOCK} is another file each time it is opened: is the folder moving?")
+                time.sleep(RETRY_SECONDS)
                 continue
             yield _touch(handle)
             return

@@ -3,16 +3,18 @@
 Each carries a seal (seals.py). Those written before there were seals are read as they are, and count as unchecked.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from deepwide import files
-from deepwide.run.records import FINISHED, METRICS, RESULT, UnreadableRun, is_finite, parse, read_content
+from deepwide.run.records import FINISHED, METRICS, RESULT, UnreadableRun, is_finite, parse, parse_line, read_content
 from deepwide.run.seals import Chain, split
 
 LONGEST_LINE = 1 << 20  # bytes
+SAMPLE_BYTES, PIECES = 4 << 20, 256
 START_OVER = f"delete {METRICS} and the folder of checkpoints, and the run starts over"
 METRICS_REMEDY = f"put {METRICS} back from a copy, or {START_OVER}"
 RESULT_REMEDY = "put it back from a copy, or delete it and the run resumes from its last checkpoint"
@@ -34,39 +36,93 @@ def whole(folder: Path, *, until_step: int | None = None) -> Chain:
     return chain
 
 
+def holds(folder: Path, before: Chain) -> bool:
+    """Whether the file has these records, and perhaps more after them."""
+    if not before.records:
+        return True
+    return any(chain.check == before.check for chain, _ in lines(folder) if chain.records == before.records)
+
+
 def lines(folder: Path) -> Iterator[tuple[Chain, dict[str, Any]]]:
     """Each record with the chain up to it, checked, in bounded memory."""
-    path, chain = folder / METRICS, Chain()
+    path = folder / METRICS
+    with contextlib.suppress(FileNotFoundError), _open(path) as file:
+        yield from _lines(file, path, Chain())
+
+
+def sample(folder: Path, most: int = SAMPLE_BYTES) -> list[dict[str, Any]]:
+    """The records of a run as they are shown: of a file longer than `most` bytes, those of pieces spread evenly.
+
+    The first and the last piece begin and end the file. Within a piece every record but the first is checked against
+    the one before it, so that a picture of a very long run takes bounded time and memory.
+    """
+    path = folder / METRICS
+    records: list[dict[str, Any]] = []
     try:
-        file = files.open_regular(path)
+        with _open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= most:
+                return [record for _, record in _lines(file, path, Chain())]
+            piece = most // PIECES
+            for i in range(PIECES):
+                begin = i * (size - piece) // (PIECES - 1)
+                file.seek(max(0, begin - 1))
+                if begin:
+                    file.readline(LONGEST_LINE)  # the rest of a record that begins before the piece
+                records += [record for _, record in _lines(file, path, None if begin else Chain(), begin + piece)]
     except FileNotFoundError:
-        return
+        pass
+    return records
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return files.open_regular(path)
     except files.NotRegularError as error:
         raise UnreadableRun(path, str(error.strerror), METRICS_REMEDY) from None
-    with file:
-        while True:
-            line = file.readline(LONGEST_LINE)
-            if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+
+
+def _lines(
+    file: BinaryIO, path: Path, chain: Chain | None, until: float = float("inf")
+) -> Iterator[tuple[Chain, dict[str, Any]]]:
+    """The records from where the file stands to the first that begins at byte `until`.
+
+    Without a chain the first sealed record is taken at its word.
+    """
+    run, number, at, known = path.parent.name, 0, file.tell(), chain is not None
+    chain = chain or Chain()
+    while at < until:
+        line = file.readline(LONGEST_LINE)
+        number, at = number + 1, at + len(line)
+        if not line.endswith(b"\n"):
+            if len(line) < LONGEST_LINE or not line.strip(b"\0"):
                 return  # a record that a crash cut short, or zeros that never became data
-            where = f"line {chain.records + 1}"
-            remedy = (
-                f"put the file back from a copy, or cut it before {where} and the run resumes from the newest "
-                "checkpoint that is not past it"
-            )
-            if not line.endswith(b"\n"):
-                if not line.strip(b"\0"):
-                    return
-                raise UnreadableRun(path, f"{where}: longer than {LONGEST_LINE >> 20} MiB", remedy)
-            record = parse(line, path, remedy, where)
-            try:
-                chain = chain.after(folder.name, line[:-1])
-            except ValueError as error:
-                raise UnreadableRun(path, f"{where}: {error}", remedy) from None
-            if isinstance(record.get("step"), bool) or not isinstance(record.get("step"), int):
-                raise UnreadableRun(path, f"{where} has no step", remedy)
-            if not is_finite(record):
-                raise UnreadableRun(path, f"{where} holds a number that is not finite", remedy)
-            yield chain, _unsealed(record) if chain.sealed else record
+            raise _damaged(path, number, known, f"longer than {LONGEST_LINE >> 20} MiB")
+        record = parse_line(line)
+        if isinstance(record, str):
+            raise _damaged(path, number, known, record)
+        try:
+            trusted = not known and not chain.sealed and split(line[:-1])[2]
+            chain = Chain(1, trusted, True, len(line)) if trusted else chain.after(run, line[:-1])
+        except ValueError as error:
+            raise _damaged(path, number, known, str(error)) from None
+        if type(record.get("step")) is not int:
+            raise _damaged(path, number, known, "it has no step")
+        if not is_finite(record):
+            raise _damaged(path, number, known, "it holds a number that is not finite")
+        if chain.sealed:
+            del record["run"], record["check"]
+        yield chain, record
+
+
+def _damaged(path: Path, number: int, from_the_start: bool, why: str) -> UnreadableRun:
+    if not from_the_start:
+        return UnreadableRun(path, f"a line in the middle: {why}", METRICS_REMEDY)
+    remedy = (
+        f"put the file back from a copy, or cut it before line {number} and the run resumes from the newest "
+        "checkpoint that is not past it"
+    )
+    return UnreadableRun(path, f"line {number}: {why}", remedy)
 
 
 def read_last(folder: Path, most: int = 8192) -> tuple[dict[str, Any], str | None]:

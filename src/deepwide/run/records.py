@@ -57,15 +57,21 @@ def read_content(path: Path, remedy: str) -> bytes | None:
     return content
 
 
-def parse(content: bytes, path: Path, remedy: str, where: str = "") -> dict[str, Any]:
-    prefix = f"{where}: " if where else ""
-    try:
-        record = json.loads(content.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise UnreadableRun(path, f"{prefix}not JSON", remedy) from None
-    if not isinstance(record, dict):
-        raise UnreadableRun(path, f"{prefix}not an object", remedy)
+def parse(content: bytes, path: Path, remedy: str) -> dict[str, Any]:
+    """The JSON object in the content of a file."""
+    record = parse_line(content)
+    if isinstance(record, str):
+        raise UnreadableRun(path, record, remedy)
     return record
+
+
+def parse_line(content: bytes) -> dict[str, Any] | str:
+    """A JSON object, or what is wrong with it."""
+    try:
+        record = _DECODER.decode(content.decode())
+    except (ValueError, RecursionError):
+        return "not JSON"
+    return record if isinstance(record, dict) else "not an object"
 
 
 def is_finite(value: Any) -> bool:
@@ -74,11 +80,13 @@ def is_finite(value: Any) -> bool:
     >>> is_finite({"loss": 1.5, "more": [1, None]}), is_finite({"loss": [float("inf")]})
     (True, False)
     """
-    if isinstance(value, dict):
-        return all(map(is_finite, value.values()))
-    if isinstance(value, list):
-        return all(map(is_finite, value))
-    return not isinstance(value, float) or math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict | list):
+        return all(
+            type(each) in AS_IT_IS or is_finite(each) for each in (value.values() if isinstance(value, dict) else value)
+        )
+    return True
 
 
 AS_IT_IS = (str, int, bool, type(None))
@@ -86,6 +94,9 @@ AS_IT_IS = (str, int, bool, type(None))
 
 def _refuse(name: str) -> None:
     raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)  # made once: metrics have millions of lines
 
 
 def _plain(value: Any) -> Any:

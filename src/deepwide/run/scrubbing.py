@@ -53,11 +53,13 @@ def _scrub(path: Path) -> Iterator[Finding]:
         saved = _read_checkpoints(path)  # before the metrics, which a worker may be adding to
     except (DeepwideError, OSError) as error:
         yield _damaged(path, error, path / CHECKPOINTS)
+    asked_for = {before.records for before in saved.values() if isinstance(before, Chain)}
     checks = {0: ""}
     chain = Chain()
     try:
         for chain, _ in metrics.lines(path):
-            checks[chain.records] = chain.check
+            if chain.records in asked_for:
+                checks[chain.records] = chain.check
     except (DeepwideError, OSError) as error:
         yield _damaged(path, error, path / METRICS)
     else:

@@ -12,8 +12,7 @@ It finds accidents, copies and edits. It is no signature: whoever wants to forge
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deepwide.run.records import canonical
 
@@ -22,8 +21,7 @@ SEAL = re.compile(rb',"run":"([^"\\]{1,64})","check":"([0-9a-f]{%d})"\}' % DIGIT
 LONGEST_SEAL = 120
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """What a file of records comes to so far: how many, the check of the last, and whether that one carries it."""
 
     records: int = 0

@@ -1,12 +1,13 @@
 """What the owner of a run writes: metrics, checkpoints, the result. Each write is refused once the lease is lost."""
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from deepwide import faults, files
 from deepwide.run import checkpoint, metrics
@@ -55,7 +56,8 @@ class RunWriter:
                 self.lease.write("")
             files.clear_temporaries(self.path)
             files.clear_temporaries(self.path / CHECKPOINTS)
-            self._cut(chain)
+            # A sync that failed once may succeed the next time without having written what it could not write.
+            self._cut(chain, anew=self.lease.after_error)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,7 +86,7 @@ class RunWriter:
         """One line of metrics; it must carry an integer step."""
         assert isinstance(record.get("step"), int), "a record of metrics has an integer step"
         line = seal(record, self.run, self._chain.check) + b"\n"
-        with self._writing(), open(self.path / METRICS, "ab") as file:
+        with self._writing(), self._open_metrics() as file:
             if file.tell() != self._chain.size:
                 why = f"it has {file.tell()} bytes where its writer left {self._chain.size}: somebody changed it"
                 raise UnreadableRun(self.path / METRICS, why, metrics.METRICS_REMEDY)
@@ -95,6 +97,15 @@ class RunWriter:
                 os.truncate(self.path / METRICS, self._chain.size)
                 raise
             self._chain = self._chain.after(self.run, line[:-1])
+
+    def _open_metrics(self) -> BinaryIO:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            return open(os.open(self.path / METRICS, flags, 0o644), "ab")
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise UnreadableRun(self.path / METRICS, "it is a link", metrics.METRICS_REMEDY) from None
 
     def cut_metrics(self, after_step: int) -> None:
         """Forget records past a step: a resumed run writes them again."""
@@ -150,9 +161,9 @@ class RunWriter:
         with self._writing():
             pass
 
-    def _cut(self, chain: Chain) -> None:
+    def _cut(self, chain: Chain, *, anew: bool = False) -> None:
         path = self.path / METRICS
-        if path.exists() and path.stat().st_size > chain.size:
+        if path.exists() and (anew or path.stat().st_size > chain.size):
             with files.open_regular(path) as file:
                 files.write_file(path, file.read(chain.size))
         self._chain = chain

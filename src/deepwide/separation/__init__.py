@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StructuredCertificate,
         StructuredVerification,
         is_structured,
+        read_structured,
         structured_rank,
         verify_structured,
     )
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Bounds,
         best_structured_bound,
         bounds,
-        bounds_of,
         first_contradiction,
         first_crossing,
         log3,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         structured_bound,
         theorem_1,
         theorem_2,
+        theorem_for,
     )
     from deepwide.separation.verification import Verification, verify
     from deepwide.separation.weights import file_shape
@@ -68,7 +69,6 @@ _HOME = {
     "best_structured_bound": "theorems",
     "bounds": "theorems",
     "bounds_curves": "curves",
-    "bounds_of": "theorems",
     "compare_partitions": "partitions",
     "file_shape": "weights",
     "first_contradiction": "theorems",
@@ -78,6 +78,7 @@ _HOME = {
     "log3": "theorems",
     "log3_dimension_count": "theorems",
     "read_certificate": "store",
+    "read_structured": "structured_certificate",
     "show_log3": "theorems",
     "softmax_rank": "epsilon",
     "softmax_transformer": "epsilon",
@@ -86,6 +87,7 @@ _HOME = {
     "structured_rank": "structured_certificate",
     "theorem_1": "theorems",
     "theorem_2": "theorems",
+    "theorem_for": "theorems",
     "verify": "verification",
     "verify_structured": "structured_certificate",
 }
@@ -117,7 +119,6 @@ __all__ = [
     "best_structured_bound",
     "bounds",
     "bounds_curves",
-    "bounds_of",
     "certify",
     "choose_route",
     "compare_partitions",
@@ -142,6 +143,7 @@ __all__ = [
     "rank",
     "rank_in_place",
     "read_certificate",
+    "read_structured",
     "show_log3",
     "side_dimensions",
     "softmax_rank",
@@ -151,6 +153,7 @@ __all__ = [
     "structured_rank",
     "theorem_1",
     "theorem_2",
+    "theorem_for",
     "upper_bounds",
     "verify",
     "verify_structured",

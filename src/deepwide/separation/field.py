@@ -3,6 +3,7 @@
 Entries are integers held in float64, balanced around zero (|x| ≤ p/2). A product of two of them and
 a sum of n such products are exact as long as n·(p/2)² < 2⁵³, in whatever order BLAS adds them up, so
 the elimination runs on dgemm and reduces modulo p only when the next update could pass that bound.
+Modulo a small prime float32 is exact too, up to 2²⁴: faster on sgemm, in half of the memory.
 
 The matrix is eaten from the top, a panel of rows at a time. A panel is brought to reduced row echelon
 form; rows that become zero are dependent and are dropped; one dgemm then clears the panel's pivot
@@ -10,29 +11,29 @@ columns from all the rows below, without reducing them. Until the bound is near,
 twice in its life: when its row becomes a panel, and when its column holds a pivot.
 """
 
-import os
 import secrets
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from deepwide.errors import DeepwideError
-from deepwide.separation.blas import Matrix, add_product
+from deepwide.separation.blas import CORES as CORES
+from deepwide.separation.blas import Floats, Matrix, add_product, pool
 
+AnyMatrix = TypeVar("AnyMatrix", bound=Floats)
 PRIME = 1_048_573
 SECOND_PRIME = 1_048_571
-EXACT = 2**53
+# Integers up to here are exact, and so is the nearest multiple of p that `reduce` subtracts: by the bytes of an entry.
+EXACT = {8: 2**53 - 2**24, 4: 2**24 - 2**9}
 _SMALLEST_DRAWN = 1 << 19
 _PANEL = 256
 _BASE = 32
-# The largest prime for which one panel's product is exact on top of a reduced entry.
-LARGEST_PRIME = 11_863_279
+# The largest primes for which one panel's product is exact on top of a reduced entry, in float64 and in float32.
+LARGEST_PRIME, LARGEST_SINGLE = 11_863_279, 503
 _TILE = 1 << 15  # elements reduced at a time: the four passes stay in cache
 _SHARED = 1 << 19  # fewer than this are not worth waking another thread for
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_prime(prime: int, *, above: int = 2) -> None:
@@ -56,6 +57,20 @@ def another_prime(prime: int) -> int:
     (True, True)
     """
     return PRIME if prime == SECOND_PRIME else SECOND_PRIME
+
+
+def single_primes(above: int) -> tuple[int, int]:
+    """Two primes for which float32 is exact, the second to confirm with; they must be above a degree.
+
+    >>> single_primes(40), single_primes(364)
+    ((127, 131), (367, 373))
+    """
+    from flint import fmpz
+
+    primes = [p for p in range(max(above + 1, 127), LARGEST_SINGLE + 1) if fmpz(p).is_prime()][:2]
+    if len(primes) < 2:
+        raise DeepwideError(f"No two primes above {above} are small enough for float32, at most {LARGEST_SINGLE}.")
+    return primes[0], primes[1]
 
 
 def draw_prime(*taken: int) -> int:
@@ -82,27 +97,22 @@ def balanced(values: npt.ArrayLike, prime: int) -> Matrix:
     return np.where(residues > prime // 2, residues - prime, residues).astype(np.float64)
 
 
-def reduce(x: Matrix, prime: int, scratch: Matrix | None = None) -> Matrix:
-    """Bring exact integers below 2⁵³ in size back to balanced residues, in place.
+def reduce(x: AnyMatrix, prime: int, scratch: Floats | None = None) -> AnyMatrix:
+    """Bring integers of at most EXACT in size back to balanced residues, in place.
 
-    The rounded quotient is off by at most 2⁻⁵²·|x|/p ≤ 2/p. A multiple of p therefore becomes exactly
-    zero, and an x within 2 of a half-way point may land on its far side: |x| ≤ p/2 + 2 is what the
-    bounds below count on.
+    The rounded quotient is off by at most 2⁻⁵²·|x|/p ≤ 2/p (in float32 by 2⁻²³·|x|/p, the same). A multiple of p
+    therefore becomes exactly zero, and an x within 2 of a half-way point may land on its far side: |x| ≤ p/2 + 2 is
+    what the bounds below count on.
     """
     q = np.empty_like(x) if scratch is None else scratch
-    np.multiply(x, 1.0 / prime, out=q)
+    np.multiply(x, x.dtype.type(1.0 / prime), out=q)
     np.rint(q, out=q)
-    np.multiply(q, float(prime), out=q)
+    np.multiply(q, x.dtype.type(prime), out=q)
     np.subtract(x, q, out=x)
     return x
 
 
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(CORES, thread_name_prefix="deepwide-field")
-
-
-def _reduce_rows(x: Matrix, prime: int) -> None:
+def _reduce_rows(x: Floats, prime: int) -> None:
     """`reduce` for a large matrix: tiles that fit the cache, on all cores."""
     if not x.size:
         return
@@ -110,7 +120,7 @@ def _reduce_rows(x: Matrix, prime: int) -> None:
     width = min(x.shape[1], _TILE)
 
     def work(first: int, last: int) -> None:
-        scratch = np.empty((step, width))
+        scratch = np.empty((step, width), dtype=x.dtype)
         for top in range(first, last, step):
             for left in range(0, x.shape[1], width):
                 tile = x[top : min(top + step, last), left : left + width]
@@ -121,7 +131,7 @@ def _reduce_rows(x: Matrix, prime: int) -> None:
         return
     share = -(-x.shape[0] // CORES)
     starts = range(0, x.shape[0], share)
-    list(_pool().map(lambda s: work(s, min(s + share, x.shape[0])), starts))
+    list(pool().map(lambda s: work(s, min(s + share, x.shape[0])), starts))
 
 
 def matrix_rank(matrix: npt.ArrayLike, prime: int = PRIME) -> int:
@@ -138,15 +148,16 @@ def matrix_rank(matrix: npt.ArrayLike, prime: int = PRIME) -> int:
 
 
 def rank_in_place(
-    matrix: Matrix, prime: int, progress: Callable[[float], None] | None = None, panel: int = _PANEL
+    matrix: Floats, prime: int, progress: Callable[[float], None] | None = None, panel: int = _PANEL
 ) -> int:
-    """The rank of a balanced matrix (see `balanced`), which is destroyed.
+    """The rank of a balanced matrix (see `balanced`) in float64, or in float32 if the prime is small: destroyed.
 
     Invariant before each panel: the rows above `top` are finished; every entry of the rows from `top` on, right of the
-    first `found_rank` columns, is an exact integer of size at most `largest` < 2⁵³, and the rank of that remainder plus
-    `found_rank` is the rank of the matrix. `progress` gets the finished share of the work after each panel.
+    first `found_rank` columns, is an exact integer of size at most `largest` ≤ EXACT, and the rank of that remainder
+    plus `found_rank` is the rank of the matrix. `progress` gets the finished share of the work after each panel.
     """
-    half = prime // 2 + 2
+    half, exact = prime // 2 + 2, EXACT[matrix.dtype.itemsize]
+    assert half + panel * half * half <= exact, "the prime is too large for these entries"
     rows, columns = matrix.shape
     largest = half  # no entry below the panel is larger than this
     found_rank = 0
@@ -162,7 +173,7 @@ def rank_in_place(
             _reduce_rows(factors, prime)
             _close_ranks(panel_rows, pivots)
             _close_ranks(rest, pivots)
-            if largest + q * half * half >= EXACT:
+            if largest + q * half * half > exact:
                 _reduce_rows(rest, prime)
                 largest = half
             add_product(rest[:, q:], factors, panel_rows[:q, q:])
@@ -175,7 +186,7 @@ def rank_in_place(
     return found_rank
 
 
-def _close_ranks(block: Matrix, pivots: list[int]) -> None:
+def _close_ranks(block: Floats, pivots: list[int]) -> None:
     """Move the columns that hold no pivot behind the first len(pivots): pivot columns are done with."""
     taken = set(pivots)
     front = [c for c in range(len(pivots)) if c not in taken]
@@ -183,7 +194,7 @@ def _close_ranks(block: Matrix, pivots: list[int]) -> None:
         block[:, [c for c in pivots if c >= len(pivots)]] = block[:, front]
 
 
-def _row_echelon(rows: Matrix, prime: int) -> list[int]:
+def _row_echelon(rows: Floats, prime: int) -> list[int]:
     """Bring reduced rows to reduced row echelon form in place; row i gets a one in column pivots[i].
 
     Rows beyond len(pivots) were dependent and hold nothing of use.
@@ -207,7 +218,7 @@ def _row_echelon(rows: Matrix, prime: int) -> list[int]:
     return first + second
 
 
-def _row_echelon_base(rows: Matrix, prime: int) -> list[int]:
+def _row_echelon_base(rows: Floats, prime: int) -> list[int]:
     pivots: list[int] = []
     start = 0
     while len(pivots) < len(rows):
@@ -233,10 +244,10 @@ def _row_echelon_base(rows: Matrix, prime: int) -> list[int]:
     return pivots
 
 
-def _gauss_jordan(chunk: Matrix, prime: int) -> tuple[Matrix, list[int]]:
+def _gauss_jordan(chunk: Floats, prime: int) -> tuple[Floats, list[int]]:
     """The invertible T that brings a small matrix to reduced row echelon form, and the pivot columns."""
     height, width = chunk.shape
-    work = np.hstack([chunk, np.eye(height)])
+    work = np.hstack([chunk, np.eye(height, dtype=chunk.dtype)])
     scratch = np.empty_like(work)
     columns: list[int] = []
     for column in range(width):
@@ -259,7 +270,7 @@ def _gauss_jordan(chunk: Matrix, prime: int) -> tuple[Matrix, list[int]]:
     return work[:, width:], columns
 
 
-def flint_rank(matrix: Matrix, prime: int) -> int:
+def flint_rank(matrix: Floats, prime: int) -> int:
     """The same rank by FLINT (python-flint): another algorithm, in integers, by other people."""
     from flint import nmod_mat
 

@@ -216,7 +216,7 @@ def check_exact(case: Case, prime: int) -> None:
     c = degree(case.depth)
     check_prime(prime, above=2 * c + 2)
     longest = max(2 * case.width, *case.positions, c + 1, case.width * (c // 2 + 1))
-    if longest * (prime // 2 + 2) ** 2 >= EXACT:
+    if longest * (prime // 2 + 2) ** 2 >= EXACT[8]:
         raise DeepwideError(
             f"Modulo {prime} sums of {longest} products are not exact in float64; at depth {case.depth} and width "
             f"{case.width} take a smaller prime: the default is {PRIME}."

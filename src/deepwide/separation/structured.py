@@ -1,4 +1,4 @@
-"""Lower bounds from diagonal weights: blocks written down from monomials, without sample points, split by signs.
+"""Lower bounds from structured weights: blocks written down from monomials, without sample points, split by signs.
 
 With one head y = wᵀ S N S N ⋯ S N_1 x (docs/theory.md, 5.4). Write F_c for the coefficient of x_c, a form of degree C
 in the D = d(d+1)/2 entries of S. By Taylor's formula block k is the matrix
@@ -7,9 +7,12 @@ in the D = d(d+1)/2 entries of S. By Taylor's formula block k is the matrix
 
 up to scaling of rows and columns. So all blocks are look-ups in d tables of coefficients.
 
-Here all N_l are diagonal and w = e_0. F_c is then a sum over walks of C steps from 0 to c in the graph with an edge
-s_ij for every i ≤ j, and changing signs, S → ΛSΛ with Λ = diag(±1), multiplies F_c by a sign: in s^δ every index but 0
-and c occurs an even number of times. A block therefore splits by the parity of its β into 2^(d−1) classes at most.
+Here the indices are put into groups, all N_l are zero between different groups, and w = e_0 with 0 in a group of its
+own. F_c is then a sum over walks from 0 to c in which a letter s_ij goes anywhere and a gap stays in its group, and
+changing signs, S → ΛSΛ with Λ = ±1 on each group, multiplies F_c by a sign: in s^δ every group but those of 0 and c
+occurs an even number of times. A block therefore splits by the parity of its β into 2^(g−1) classes at most, g groups.
+`diagonal` weights have groups of one index. They are symmetric, and where that costs rank (L = 3, d = 5) `pairs` has
+groups {0}, {1, 2}, {3, 4}, …, in which N_l is any matrix.
 
 These are special weights. Rank is lower semicontinuous, so what they reach is a proved lower bound for generic weights
 and no more; where it meets the proved upper bound, the generic rank is known.
@@ -19,22 +22,47 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import factorial
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from deepwide.quantities import Integers, show_bytes
-from deepwide.separation.blas import Matrix
+from deepwide.separation.blas import Floats
 from deepwide.separation.dimensions import check_shape, degree, multiset
-from deepwide.separation.field import balanced, check_prime, rank_in_place
+from deepwide.separation.field import LARGEST_SINGLE, PRIME, balanced, check_prime, rank_in_place
 from deepwide.separation.network import Case, draw_residues
-from deepwide.separation.upper_bounds import TooLargeError, gap_level, side_dimensions, upper_bounds
+from deepwide.separation.upper_bounds import TooLargeError, side_dimensions, upper_bounds
 
 Letters = npt.NDArray[np.uint16]
 MOST_TERMS = 4e8  # letters in the tables, two bytes each and as much again while they are sorted
 MOST_MONOMIALS = 30_000_000  # of one degree, 24 bytes each and as much again while they are sorted
 _SPARE = 0.02  # this share more rows than columns (or the other way round) is tried before all of them
 _SPARE_AT_LEAST = 64
+LARGEST_ENTRY = 126  # of the weights: below every prime that is used
+
+Kind = Literal["diagonal", "pairs"]
+
+
+def groups(width: int, kind: Kind) -> tuple[int, ...]:
+    """The group of every index.
+
+    >>> groups(5, "diagonal"), groups(5, "pairs"), groups(4, "pairs")
+    ((0, 1, 2, 3, 4), (0, 1, 1, 2, 2), (0, 1, 1, 2))
+    """
+    return tuple(range(width)) if kind == "diagonal" else tuple((i + 1) // 2 for i in range(width))
+
+
+def gaps(depth: int) -> list[tuple[int, bool]]:
+    """What stands behind each letter S of the word: which N_l, and whether it is transposed (docs/theory.md, eq. 9).
+
+    >>> gaps(2)
+    [(1, False), (1, True), (2, False), (1, False)]
+    """
+    inner: list[list[tuple[int, bool]]] = [[]]  # of Ŝ_0, Ŝ_1, …
+    for layer in range(1, depth):
+        inner.append([*inner[-1], (layer, False), *inner[-1], (layer, True), *inner[-1]])
+    return [gap for layer in range(depth, 0, -1) for gap in (*inner[layer - 1], (layer, False))]
 
 
 def variables(width: int) -> list[tuple[int, int]]:
@@ -75,22 +103,24 @@ class Forms:
     width: int
     prime: int
     seed: int
-    tables: tuple[tuple[Integers, Matrix], ...]
+    kind: Kind
+    tables: tuple[tuple[Integers, Floats], ...]
 
     @property
     def degree(self) -> int:
         return degree(self.depth)
 
 
-def check_size(depth: int, width: int, prime: int) -> None:
+def check_size(depth: int, width: int, prime: int, kind: Kind = "diagonal") -> None:
     """Refuse what is no shape, has too many monomials, or a prime that divides a factorial."""
     check_shape(depth, width)
     if depth > 7 or width > 200:
         raise TooLargeError(f"Depth {depth} and width {width} have too many monomials to be written down.")
     c = degree(depth)
-    check_prime(prime, above=c)
-    # Of all monomials of degree C at most one in 2^(d−1) has the right parity; walks are d^C at most.
-    terms = min(multiset(width * (width + 1) // 2, c) / 2 ** (width - 1), float(width) ** (c - 1)) * width
+    check_prime(prime, above=max(c, LARGEST_ENTRY))
+    # Of all monomials of degree C at most one in 2^(g−1) has the right parity; walks are d^C at most.
+    parities = 2 ** max(groups(width, kind))
+    terms = min(multiset(width * (width + 1) // 2, c) / parities, float(width) ** (c - 1)) * width
     if terms * c > MOST_TERMS:
         raise TooLargeError(
             f"Depth {depth} and width {width} have about {terms:.2g} monomials of {c} letters, "
@@ -98,24 +128,37 @@ def check_size(depth: int, width: int, prime: int) -> None:
         )
 
 
-def diagonal(depth: int, width: int, prime: int, seed: int) -> list[Integers]:
-    """The diagonals of N_1, …, N_L, drawn as 64-bit integers, so that every prime sees the same network."""
-    names = (f"deepwide/structured/{layer}/{seed}" for layer in range(1, depth + 1))
-    return [draw_residues(name, (width,), prime).astype(np.int64) % prime for name in names]
+def weights(depth: int, width: int, seed: int, kind: Kind = "diagonal") -> list[Integers]:
+    """N_1, …, N_L, zero between groups; the other entries of one are different integers from 1 to 126.
+
+    So they are neither zero nor equal modulo any prime that is used, and every prime sees the same network.
+    """
+    of = np.array(groups(width, kind))
+    together = of[:, None] == of[None, :]
+    matrices = []
+    for layer in range(1, depth + 1):
+        order = np.argsort(draw_residues(f"deepwide/structured/{kind}/{layer}/{seed}", (LARGEST_ENTRY,), PRIME))
+        matrix = np.zeros((width, width), dtype=np.int64)
+        matrix[together] = np.resize(1 + order, together.sum())  # more than 126 entries begin again
+        matrices.append(matrix)
+    return matrices
 
 
-def forms(depth: int, width: int, prime: int, seed: int = 0) -> Forms:
-    """The forms of the network with diagonal N_l and w = e_0, letter by letter from the left end of the word.
+def forms(depth: int, width: int, prime: int, seed: int = 0, kind: Kind = "diagonal") -> Forms:
+    """The forms of the network with such N_l and w = e_0, letter by letter from the left end of the word.
 
-    >>> forms(1, 2, 101).tables[1][1].tolist()   # y = s_00 x_0 + s_01 x_1, but for the last matrix
+    The matrix before x is left out: it only changes the basis of the x_c. Should it be singular modulo the prime, the
+    ranks are still lower bounds for generic weights: those of N_1 + ε are no smaller, and N_1 + ε is regular.
+
+    >>> forms(1, 2, 127).tables[1][1].tolist()   # y = s_00 x_0 + s_01 x_1, but for the last matrix
     [1.0]
     """
-    check_size(depth, width, prime)
+    check_size(depth, width, prime, kind)
     c = degree(depth)
-    weights, keys = diagonal(depth, width, prime, seed), letter_keys(width, c)
+    matrices, keys = weights(depth, width, seed, kind), letter_keys(width, c)
     number = {pair: n for n, pair in enumerate(variables(width))}
     ends = {0: (np.zeros((1, 0), dtype=np.uint16), np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64))}
-    for place in range(1, c + 1):
+    for place, (layer, transposed) in enumerate(gaps(depth), start=1):
         step = {}
         for j in range(width):
             parts = []
@@ -123,22 +166,38 @@ def forms(depth: int, width: int, prime: int, seed: int = 0) -> Forms:
                 letter = number[min(i, j), max(i, j)]
                 more = np.full((len(letters), 1), letter, dtype=np.uint16)
                 parts.append((np.hstack([letters, more]), sums + keys[letter], values))
-            letters, sums, values = _collect(parts, prime)
-            if place < c:  # the matrix before x only scales F_c
-                values = values * weights[gap_level(place) - 1][j] % prime
-            step[j] = letters, sums, values
-        ends = step
+            step[j] = _collect(parts, prime)
+        matrix = matrices[layer - 1].T if transposed else matrices[layer - 1]
+        ends = step if place == c else _through(step, matrix, prime)  # the one before x only changes its basis
+    real: Any = np.float32 if prime <= LARGEST_SINGLE else np.float64
     tables = []
     for j in range(width):
         letters, sums, values = ends[j]
         for letter in range(len(keys)):
             powers = (letters == letter).sum(axis=1)
             values = values * np.array([factorial(n) % prime for n in range(c + 1)])[powers] % prime
-        tables.append((sums, balanced(values, prime)))
-    return Forms(depth, width, prime, seed, tuple(tables))
+        tables.append((sums, balanced(values, prime).astype(real)))
+    return Forms(depth, width, prime, seed, kind, tuple(tables))
 
 
-def _collect(parts: list[tuple[Letters, Integers, Integers]], prime: int) -> tuple[Letters, Integers, Integers]:
+Words = tuple[Letters, Integers, Integers]
+
+
+def _through(ends: dict[int, Words], matrix: Integers, prime: int) -> dict[int, Words]:
+    """All words that end at an index, continued through a gap."""
+    after = {}
+    for j in range(len(matrix)):
+        parts = [
+            (letters, sums, values * int(matrix[i, j]) % prime)
+            for i, (letters, sums, values) in ends.items()
+            if matrix[i, j]
+        ]
+        if parts:
+            after[j] = parts[0] if len(parts) == 1 else _collect(parts, prime)
+    return after
+
+
+def _collect(parts: list[Words], prime: int) -> Words:
     """Like terms added up, sorted by key."""
     letters, sums, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(sums, kind="stable")
@@ -152,7 +211,7 @@ class ParityClass:
     """One class of a block: the keys of its columns β, and of its rows (γ, c) for each c."""
 
     block: int
-    parity: int  # bit i: whether index i occurs an odd number of times in β
+    parity: int  # bit i: whether group i occurs an odd number of times in β
     columns: Integers
     rows: tuple[Integers, ...]
 
@@ -161,7 +220,7 @@ class ParityClass:
         return sum(map(len, self.rows)), len(self.columns)
 
 
-def classes(depth: int, width: int, block: int) -> Iterator[ParityClass]:
+def classes(depth: int, width: int, block: int, kind: Kind = "diagonal") -> Iterator[ParityClass]:
     """The classes of a block that have rows and columns, in the order of their parity.
 
     >>> [parity_class.shape for parity_class in classes(2, 3, 2)]
@@ -172,19 +231,19 @@ def classes(depth: int, width: int, block: int) -> Iterator[ParityClass]:
         raise TooLargeError(
             f"Block {block} of depth {depth} and width {width} has more than {MOST_MONOMIALS} monomials."
         )
-    keys = letter_keys(width, c)
-    columns = _by_parity(width, block, keys)
-    others = _by_parity(width, c - block, keys)
+    keys, of = letter_keys(width, c), groups(width, kind)
+    columns = _by_parity(of, block, keys)
+    others = _by_parity(of, c - block, keys)
     for parity in sorted(columns):
-        rows = tuple(others.get(parity ^ 1 ^ 1 << end, np.zeros(0, dtype=np.int64)) for end in range(width))
+        rows = tuple(others.get(parity ^ 1 ^ 1 << group, np.zeros(0, dtype=np.int64)) for group in of)
         if any(map(len, rows)):
             yield ParityClass(block, parity, columns[parity], rows)
 
 
-def _by_parity(width: int, power: int, keys: Integers) -> dict[int, Integers]:
-    """The sorted keys of all monomials of a degree, by which indices occur an odd number of times."""
-    pairs = variables(width)
-    flips = np.array([1 << i ^ 1 << j for i, j in pairs], dtype=np.int64)
+def _by_parity(of: tuple[int, ...], power: int, keys: Integers) -> dict[int, Integers]:
+    """The sorted keys of all monomials of a degree, by which groups occur an odd number of times."""
+    pairs = variables(len(of))
+    flips = np.array([1 << of[i] ^ 1 << of[j] for i, j in pairs], dtype=np.int64)
     sums, parity = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     last = np.zeros(1, dtype=np.int64)  # the largest letter so far: letters are appended in order
     for _ in range(power):
@@ -204,25 +263,25 @@ def _by_parity(width: int, power: int, keys: Integers) -> dict[int, Integers]:
     return {int(parity[s]): part for s, part in zip(starts, np.split(sums, starts[1:]), strict=True)}
 
 
-def class_matrix(table: Forms, part: ParityClass) -> Matrix:
+def class_matrix(table: Forms, part: ParityClass) -> Floats:
     """The matrix of a class: rows (γ, c), columns β."""
-    matrix = np.zeros(part.shape)
+    matrix = np.zeros(part.shape, dtype=table.tables[0][1].dtype)
     row = 0
     for (keys, values), rows in zip(table.tables, part.rows, strict=True):
         for key in rows:
             wanted = part.columns + key  # sorted, as the columns are, which makes the search quick
             at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            matrix[row] = np.where(keys[at] == wanted, values[at], 0.0)
+            matrix[row] = values[at] * (keys[at] == wanted)
             row += 1
     return matrix
 
 
-Elimination = Callable[[Matrix, int], int]
+Elimination = Callable[[Floats, int], int]
 
 
-def class_bytes(part: ParityClass) -> int:
-    """The matrix that is eliminated if the class is full, the usual case, and the rows that are being looked up."""
-    return int(8 * min(part.shape) * min(max(part.shape), min(part.shape) * (1 + _SPARE) + _SPARE_AT_LEAST))
+def class_bytes(part: ParityClass, size: int = 8) -> int:
+    """The matrix that is eliminated if the class is full, the usual case; `size` bytes per entry."""
+    return int(size * min(part.shape) * min(max(part.shape), min(part.shape) * (1 + _SPARE) + _SPARE_AT_LEAST))
 
 
 def class_rank(table: Forms, part: ParityClass, eliminate: Elimination = rank_in_place) -> int:

@@ -1,4 +1,4 @@
-"""The lower bound of diagonal weights as an answer and as a file: which blocks were ranked, modulo which primes.
+"""The lower bound of structured weights as an answer and as a file: which blocks were ranked, modulo which primes.
 
 It is a statement about generic weights: rank at least `lower`, by special ones, and at most `upper`, by proof. Where
 the two meet the generic rank is known. The weights come from the seed, and the matrices from the weights, so a file
@@ -7,7 +7,7 @@ holds neither; `verify_structured` writes everything down again and ranks it by 
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -19,11 +19,20 @@ from deepwide.errors import DeepwideError
 from deepwide.quantities import show_bytes
 from deepwide.separation.certificates import Hash, Seconds, Whole, seal
 from deepwide.separation.dimensions import degree
-from deepwide.separation.field import PRIME, another_prime, flint_rank, rank_in_place
+from deepwide.separation.field import (
+    LARGEST_SINGLE,
+    PRIME,
+    another_prime,
+    draw_prime,
+    flint_rank,
+    rank_in_place,
+    single_primes,
+)
 from deepwide.separation.measurement import default_memory
 from deepwide.separation.network import Case
 from deepwide.separation.structured import (
     Forms,
+    Kind,
     ParityClass,
     blocks_to_measure,
     check_size,
@@ -36,13 +45,15 @@ from deepwide.separation.structured import (
 from deepwide.separation.upper_bounds import TooLargeError, upper_bounds
 from deepwide.settings import explain
 
-FORMAT: Literal["deepwide structured rank 1"] = "deepwide structured rank 1"
-PART_FORMAT = "deepwide structured classes 1"
+FORMAT: Literal["deepwide structured rank 2"] = "deepwide structured rank 2"
+PART_FORMAT = "deepwide structured classes 2"
 LARGEST_FILE = 4 << 20
 _SECONDS_BETWEEN = 0.5
-_FLINT_ROWS = 3000  # larger classes are confirmed by our own elimination modulo the second prime
+_FLINT_ROWS = 3000  # larger classes are ranked in float32, modulo two small primes
+_DEEPEST_SINGLE = 6  # deeper networks have degrees above every small prime
 
-Algorithm = Literal["dgemm", "flint"]
+Algorithm = Literal["dgemm", "sgemm", "flint"]
+Progress = Callable[[str, float], None]  # what was just ranked, and the share of all work that is finished
 
 
 class StructuredBlock(Answer):
@@ -65,13 +76,13 @@ class SecondPrime(Answer):
 
 
 class StructuredCertificate(Answer):
-    """What diagonal weights prove about the separation rank of generic weights of one head."""
+    """What structured weights prove about the separation rank of generic weights of one head."""
 
-    format: Literal["deepwide structured rank 1"] = FORMAT
+    format: Literal["deepwide structured rank 2"] = FORMAT
     depth: Annotated[int, Field(strict=True, ge=1)]
     width: Annotated[int, Field(strict=True, ge=1)]
     seed: Annotated[int, Field(strict=True, ge=-(10**18), le=10**18)]
-    weights: Literal["diagonal"] = "diagonal"
+    weights: Kind = "diagonal"
     blocks: Annotated[tuple[StructuredBlock, ...], Field(min_length=1)]
     prime: Whole
     second: SecondPrime | None
@@ -101,40 +112,52 @@ def structured_rank(
     depth: int,
     width: int,
     *,
+    weights: Kind = "diagonal",
     seed: int = 0,
-    prime: int = PRIME,
+    prime: int | None = None,
     confirm: bool = True,
     memory: int | None = None,
     out: Path | None = None,
+    progress: Progress | None = None,
 ) -> StructuredCertificate:
-    """Rank the blocks that settle all others, for diagonal weights; with `out`, resumable and stored there.
+    """Rank the blocks that settle all others, for structured weights; with `out`, resumable and stored there.
+
+    `weights` are diagonal, or matrices on pairs of indices, which are slower and reach more. Without a `prime` small
+    cases are measured modulo a large one and confirmed by FLINT; large ones in float32 modulo two small primes, which
+    proves as much: a rank modulo any prime is a lower bound.
 
     >>> answer = structured_rank(2, 3)
     >>> answer.lower, answer.upper, answer.reached
     (49, 49, True)
     """
     started = time.monotonic()
-    check_size(depth, width, prime)
-    case = Case(depth, width)
-    most = upper_bounds(case)
+    if weights not in ("diagonal", "pairs"):
+        raise DeepwideError(f"The weights are 'diagonal' or 'pairs', not {weights!r}.")
+    check_size(depth, width, prime or PRIME, weights)
+    most = upper_bounds(Case(depth, width))
     blocks = list(blocks_to_measure(depth, width))
-    parts = [list(classes(depth, width, k)) for k in blocks]
-    _check_memory([part for block in parts for part in block], default_memory() if memory is None else memory)
-    finished = _Finished(out, depth, width, seed)
-    table = forms(depth, width, prime, seed)
-    measured = [_ranks(table, block, "dgemm", finished) for block in parts]
+    parts = [list(classes(depth, width, k, weights)) for k in blocks]
+    every = [part for block in parts for part in block]
+    large = depth <= _DEEPEST_SINGLE and any(min(part.shape) > _FLINT_ROWS for part in every)
+    first, other = single_primes(degree(depth)) if large and prime is None else (prime or PRIME, None)
+    other = other or another_prime(first)
+    _check_memory(every, default_memory() if memory is None else memory, first)
+    finished = _Finished(out, depth, width, seed, weights)
+    work = _Work(every, 2 if confirm else 1, progress)
+    table = forms(depth, width, first, seed, weights)
+    measured = [_ranks(table, block, _algorithm(first), finished, work) for block in parts]
     seconds = time.monotonic() - started
     second = None
     if confirm:
         started = time.monotonic()
-        small = all(min(part.shape) <= _FLINT_ROWS for block in parts for part in block)
-        algorithm: Algorithm = "flint" if small else "dgemm"
-        other = another_prime(prime)
-        table = forms(depth, width, other, seed)
-        again = [_ranks(table, block, algorithm, finished) for block in parts]
+        algorithm = _algorithm(other)
+        if all(min(part.shape) <= _FLINT_ROWS for part in every):
+            algorithm = "flint"
+        table = forms(depth, width, other, seed, weights)
+        again = [_ranks(table, block, algorithm, finished, work) for block in parts]
         if [sum(ranks) for ranks in again] != [sum(ranks) for ranks in measured]:
             raise DeepwideError(
-                f"The blocks {blocks} have ranks {[sum(r) for r in measured]} modulo {prime} and "
+                f"The blocks {blocks} have ranks {[sum(r) for r in measured]} modulo {first} and "
                 f"{[sum(r) for r in again]} modulo {other}: a prime was unlucky, or there is a bug; try another seed."
             )
         second = SecondPrime(
@@ -148,8 +171,9 @@ def structured_rank(
         "depth": depth,
         "width": width,
         "seed": seed,
+        "weights": weights,
         "blocks": tuple(_block(k, ranks[k], most.blocks[k], block) for k, block in zip(blocks, parts, strict=True)),
-        "prime": prime,
+        "prime": first,
         "second": second,
         "lower": sum(settled(depth, width, ranks)),
         "upper": most.total,
@@ -164,6 +188,29 @@ def structured_rank(
     return certificate
 
 
+def _algorithm(prime: int) -> Algorithm:
+    return "sgemm" if prime <= LARGEST_SINGLE else "dgemm"
+
+
+class _Work:
+    """How much of the elimination is finished, told after every class."""
+
+    def __init__(self, parts: list[ParityClass], times: int, progress: Progress | None) -> None:
+        self.all = times * sum(map(self.cost, parts)) or 1.0
+        self.finished, self.progress = 0.0, progress
+
+    @staticmethod
+    def cost(part: ParityClass) -> float:
+        return float(min(part.shape)) ** 3
+
+    def add(self, part: ParityClass, rank: int, prime: int) -> None:
+        self.finished += self.cost(part)
+        if self.progress:
+            rows, columns = part.shape
+            text = f"block {part.block}, {rows} × {columns}: rank {rank} modulo {prime}"
+            self.progress(text, min(1.0, self.finished / self.all))
+
+
 def _block(k: int, rank: int, bound: int, parts: list[ParityClass]) -> StructuredBlock:
     if rank > bound:
         raise DeepwideError(
@@ -173,16 +220,19 @@ def _block(k: int, rank: int, bound: int, parts: list[ParityClass]) -> Structure
     return StructuredBlock(block=k, rank=rank, bound=bound, classes=len(parts), largest=largest)
 
 
-def _check_memory(parts: Iterable[ParityClass], memory: int) -> None:
+def _check_memory(parts: Iterable[ParityClass], memory: int, prime: int) -> None:
     largest = max(parts, key=class_bytes)
-    if class_bytes(largest) > memory:
+    needed = class_bytes(largest, 4 if prime <= LARGEST_SINGLE else 8)
+    if needed > memory:
         raise TooLargeError(
-            f"The largest class, {' × '.join(map(str, largest.shape))}, needs {show_bytes(class_bytes(largest))}, and "
+            f"The largest class, {' × '.join(map(str, largest.shape))}, needs {show_bytes(needed)}, and "
             f"{show_bytes(memory)} may be used."
         )
 
 
-def _ranks(table: Forms, parts: list[ParityClass], algorithm: Algorithm, finished: "_Finished") -> list[int]:
+def _ranks(
+    table: Forms, parts: list[ParityClass], algorithm: Algorithm, finished: "_Finished", work: _Work
+) -> list[int]:
     eliminate = flint_rank if algorithm == "flint" else rank_in_place
     ranks = []
     for part in parts:
@@ -190,17 +240,20 @@ def _ranks(table: Forms, parts: list[ParityClass], algorithm: Algorithm, finishe
         if name not in finished.ranks:
             finished.add(name, class_rank(table, part, eliminate))
         ranks.append(finished.ranks[name])
+        work.add(part, ranks[-1], table.prime)
     return ranks
 
 
 class _Finished:
     """The classes that are finished, beside the certificate until that is written."""
 
-    def __init__(self, certificate: Path | None, depth: int, width: int, seed: int) -> None:
+    def __init__(self, certificate: Path | None, depth: int, width: int, seed: int, weights: Kind) -> None:
         self.path = certificate and certificate.with_name(f".{certificate.name}.part")
-        self._identity = {
+        self._identity: dict[str, Any] = {
             "format": PART_FORMAT, "depth": depth, "width": width, "seed": seed, "made_by": f"deepwide {__version__}"
         }  # fmt: skip
+        if weights != "diagonal":
+            self._identity["weights"] = weights
         self.ranks: dict[str, int] = {}
         self._saved = time.monotonic()
         if self.path and self.path.exists():
@@ -252,22 +305,31 @@ class StructuredVerification(Answer):
     upper: int
     blocks: tuple[int, ...]
     prime: int
-    algorithm: Algorithm = "flint"
+    algorithm: Algorithm
 
 
 def verify_structured(path: Path, *, memory: int | None = None) -> StructuredVerification:
-    """Check a certificate again: its blocks are ranked by FLINT, modulo its second prime if it has one."""
+    """Check a certificate again, in another way than it was made.
+
+    Classes of at most a few thousand rows are ranked by FLINT modulo the second prime, if there is one. Larger ones
+    would take FLINT hours: they are ranked in float64 modulo a prime that the certificate has not used.
+    """
     claimed = read_structured(path)
-    depth, width = claimed.depth, claimed.width
+    depth, width, weights = claimed.depth, claimed.width, claimed.weights
     prime = claimed.second.prime if claimed.second else claimed.prime
-    check_size(depth, width, prime)
+    check_size(depth, width, prime, weights)
     if any(entry.block > degree(depth) for entry in claimed.blocks):
         raise DeepwideError(f"{path} names a block that depth {depth} does not have: they are 0 to {degree(depth)}.")
     most = upper_bounds(Case(depth, width))
-    parts = {entry.block: list(classes(depth, width, entry.block)) for entry in claimed.blocks}
-    _check_memory([part for block in parts.values() for part in block], default_memory() if memory is None else memory)
-    table = forms(depth, width, prime, claimed.seed)
-    ranks = {k: sum(class_rank(table, part, flint_rank) for part in block) for k, block in parts.items()}
+    parts = {entry.block: list(classes(depth, width, entry.block, weights)) for entry in claimed.blocks}
+    every = [part for block in parts.values() for part in block]
+    algorithm: Algorithm = "flint"
+    if any(min(part.shape) > _FLINT_ROWS for part in every):
+        algorithm, prime = "dgemm", draw_prime(claimed.prime, prime)
+    _check_memory(every, default_memory() if memory is None else memory, prime)
+    table = forms(depth, width, prime, claimed.seed, weights)
+    eliminate = flint_rank if algorithm == "flint" else rank_in_place
+    ranks = {k: sum(class_rank(table, part, eliminate) for part in block) for k, block in parts.items()}
     entries = tuple(_block(k, ranks[k], most.blocks[k], block) for k, block in parts.items())
     second = claimed.second.ranks if claimed.second else tuple(entry.rank for entry in entries)
     for what, claim, measured in (
@@ -279,5 +341,5 @@ def verify_structured(path: Path, *, memory: int | None = None) -> StructuredVer
         if claim != measured:
             raise DeepwideError(f"{path} does not hold: its {what} differ from what is measured here.")
     return StructuredVerification(
-        file=str(path), lower=claimed.lower, upper=claimed.upper, blocks=tuple(parts), prime=prime
+        file=str(path), lower=claimed.lower, upper=claimed.upper, blocks=tuple(parts), prime=prime, algorithm=algorithm
     )

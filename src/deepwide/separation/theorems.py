@@ -15,8 +15,6 @@ from flint import arb, ctx
 from deepwide.answers import Answer, Note
 from deepwide.errors import DeepwideError, quoted
 from deepwide.separation.dimensions import check_shape, check_whole, degree, dimension_count, multiset, relations
-from deepwide.separation.growth import growths
-from deepwide.separation.network import Case
 
 
 def log3(x: arb | int) -> arb:
@@ -300,6 +298,8 @@ def structured_bounds(depth: int, width: int, heads: int = 1) -> list[Structured
     >>> [round(float(bound.value), 2) for bound in structured_bounds(4, 4)]
     [6.76, 10.25, 6.29]
     """
+    from deepwide.separation.growth import growths  # a measurement shows the theorem alone and does without
+
     if width % heads:
         return []
     d, c = width // heads, degree(depth)
@@ -370,6 +370,32 @@ class LogBound(Answer):
     @classmethod
     def of(cls, value: arb, formula: str) -> "LogBound":
         return cls(log3=float(value), about=show_log3(value) if value > 0 else None, formula=formula)
+
+
+class Theorem(Answer):
+    """The published theorem for a shape: 1 or 2, None on the threshold between them, with its sides where defined."""
+
+    number: int | None
+    regime: Regime
+    why: str
+    lower: LogBound | None
+    upper: LogBound | None
+
+
+def theorem_for(depth: int, width: int, heads: int = 1) -> Theorem:
+    """Which theorem of Levine et al. (2020) is about a shape, and what it says.
+
+    >>> theorem_for(6, 1000, 8).lower.about
+    '5.58e63'
+    """
+    sides, where = published(depth, width, heads), regime(depth, width)
+    return Theorem(
+        number={"below": 1, "above": 2}.get(where),
+        regime=where,
+        why=why(depth, width),
+        lower=None if sides.lower is None else LogBound.of(sides.lower, sides.lower_formula),
+        upper=None if sides.upper is None else LogBound.of(sides.upper, sides.upper_formula),
+    )
 
 
 class MatchingWidth(Answer):
@@ -460,8 +486,7 @@ def bounds(depth: int, width: int, heads: int = 1, *, match: int | None = None) 
     (1, 133.61, 2291.4)
     """
     check_whole(depth=depth, width=width, heads=heads, **({} if match is None else {"match": match}))
-    sides = published(depth, width, heads)
-    where = regime(depth, width)
+    stated = theorem_for(depth, width, heads)
     matches = corollary_1(depth, width, heads, match) if match is not None else []
     with_heads = _with_heads(depth, width, heads)
     best = best_structured_bound(depth, width, heads)
@@ -470,11 +495,11 @@ def bounds(depth: int, width: int, heads: int = 1, *, match: int | None = None) 
         width=width,
         heads=heads,
         threshold=float(log3(width)),
-        regime=where,
-        why=why(depth, width),
-        theorem={"below": 1, "above": 2}.get(where),
-        lower=None if sides.lower is None else LogBound.of(sides.lower, sides.lower_formula),
-        upper=None if sides.upper is None else LogBound.of(sides.upper, sides.upper_formula),
+        regime=stated.regime,
+        why=stated.why,
+        theorem=stated.number,
+        lower=stated.lower,
+        upper=stated.upper,
         structured=None if best is None else LogBound.of(best.value, best.formula),
         dimension_count=LogBound.of(
             log3_dimension_count(depth, width),
@@ -485,14 +510,9 @@ def bounds(depth: int, width: int, heads: int = 1, *, match: int | None = None) 
         notes=(),
         match_depth=match,
         match=tuple(MatchingWidth.of(entry) for entry in matches),
-        wider=Wider.of(corollary_2(depth, width, heads)) if where == "above" else None,
+        wider=Wider.of(corollary_2(depth, width, heads)) if stated.regime == "above" else None,
     )
     return answer.model_copy(update={"notes": tuple(_notes(answer))})
-
-
-def bounds_of(case: Case) -> Bounds | None:
-    """The bounds of a case, if the theorems are about it: random weights, equal sides, neither mask nor residual."""
-    return bounds(case.depth, case.width, case.heads) if case.standard else None
 
 
 def _with_heads(depth: int, width: int, heads: int) -> LogBound | None:

@@ -53,7 +53,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.state.live = live
-    app.include_router(page_routes(laws))
+    app.include_router(page_routes(laws, live.study))
     app.include_router(question_routes(offered_laws(laws), contents, measuring))
     app.include_router(live_routes(live))
     app.add_middleware(Guard, names=tuple(names), exposed=exposed)

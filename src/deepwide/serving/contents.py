@@ -16,15 +16,14 @@ from typing import Literal, NamedTuple
 from deepwide.answers import Answer, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.separation import Certificate
-from deepwide.studies import StudyResult, read_result
-from deepwide.sweeping import read_spec
+from deepwide.studies import StudyResult, find_study, read_result, show_measured
+from deepwide.sweeping import Spec, read_spec
 
 RUN = re.compile(r"[0-9a-f]{16}")
 CERTIFICATE = re.compile(r"L\d+-d\d+-H\d+.*\.json")
 LEFT_OUT = {"__pycache__", "node_modules", "checkpoints", "site-packages"}
 DEEPEST, MOST_FOLDERS, MOST_CERTIFICATES, MOST_SPECS = 6, 20_000, 500, 200
-LARGEST_FIGURE = 4 << 20  # bytes
-Readable = StudyResult | Certificate
+Readable = StudyResult | Certificate | Spec
 FRESH_SECONDS = 2.0  # how long one walk serves everybody
 
 
@@ -50,7 +49,7 @@ class StudyEntry(Answer):
     status: Literal["finished", "started", "unreadable"]
     verdicts: tuple[Verdict, ...] = ()
     seconds: float | None = None
-    figures: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()  # the number behind each verdict, in words
     error: str = ""
 
 
@@ -131,10 +130,10 @@ class Contents:
         places = {self._id("sweep", runs): SweepPlace(runs, None) for runs in walk.runs}
         names = {self._id("sweep", runs): runs.name for runs in walk.runs}
         for path in walk.specs[:MOST_SPECS]:
-            try:
-                name = read_spec(path).name
-            except DeepwideError:  # another program's TOML
+            spec = self._cached(path, read_spec)
+            if not isinstance(spec, Spec):  # another program's TOML
                 continue
+            name = spec.name
             runs = self._runs_of(name, walk)
             key = self._id("sweep", runs)
             if key in places and places[key].spec is not None:
@@ -164,10 +163,11 @@ class Contents:
                 continue
             inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
             files = {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+            links = {entry.name for entry in entries if entry.is_symlink()}
             runs = [entry.name for entry in inner if RUN.fullmatch(entry.name)]
             if runs:
                 walk.runs[folder] = runs
-            if files & {"study.json", "started.json"}:
+            if files & {"study.json", "started.json"} and "study.json" not in links:
                 walk.studies.append(folder)
             walk.specs.extend(folder / name for name in sorted(files) if name.endswith(".toml"))
             room = MOST_CERTIFICATES - len(walk.certificates)
@@ -202,13 +202,16 @@ class Contents:
 
     def _study_entry(self, key: str, path: Path) -> StudyEntry:
         about = {"id": key, "folder": self.relative(path)}
-        figures = tuple(sorted(svg.name for svg in path.glob("*.svg") if is_figure(svg)))
         if not (path / "study.json").exists():
-            return StudyEntry(**about, study=path.name, preset="", question="", status="started", figures=figures)
+            return StudyEntry(**about, study=path.name, preset="", question="", status="started")
         result = self._cached(path / "study.json", lambda file: read_result(file.parent))
         if not isinstance(result, StudyResult):
             unreadable = {"study": path.name, "preset": "", "question": "", "error": str(result)}
-            return StudyEntry(**about, **unreadable, status="unreadable", figures=figures)
+            return StudyEntry(**about, **unreadable, status="unreadable")
+        try:
+            study = find_study(result.study)
+        except DeepwideError:  # of another version, or somebody's own
+            study = None
         return StudyEntry(
             **about,
             study=result.study,
@@ -216,8 +219,8 @@ class Contents:
             question=result.question,
             status="finished",
             verdicts=result.verdicts,
+            measured=tuple(show_measured(study, result, index) for index in range(len(result.verdicts))),
             seconds=result.seconds,
-            figures=figures,
         )
 
     def _certificate(self, path: Path) -> Certificate:
@@ -243,11 +246,6 @@ class Contents:
 
     def _id(self, kind: str, path: Path) -> str:
         return hashlib.sha256(f"{kind} {self.relative(path)}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def is_figure(path: Path) -> bool:
-    """Whether a picture is a plain file of a size to show."""
-    return path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_FIGURE
 
 
 def _growing(folders: list[tuple[Path, int]]) -> Iterator[tuple[Path, int]]:

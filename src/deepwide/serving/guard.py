@@ -5,10 +5,11 @@ point at this machine (DNS rebinding). So: the Host must be ours, a request that
 own pages, none may come from another site, bodies are small, and answers can be neither framed nor read elsewhere.
 """
 
-import contextlib
+import asyncio
 import ipaddress
 import json
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 1 << 20  # bytes
+BODY_SECONDS = 20.0  # in which a body must have come
 LONGEST_ADDRESS = 4096  # characters of path and query
 READING = ("GET", "HEAD")
 CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -52,21 +54,29 @@ class Guard:
         if refusal is not None:
             await _refuse(send, *refusal)
             return
-        limited = _Limited(receive)
+        limited, begun = _Limited(receive), False
 
         async def send_with_headers(message: Message) -> None:
-            if limited.too_large:  # what the application makes of the cut body is not sent
+            nonlocal begun
+            if limited.refusal:  # what the application makes of the cut body is not sent
                 return
             if message["type"] == "http.response.start":
+                begun = True
                 given = {name.lower() for name, _ in message.get("headers", ())}
                 extra = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in given]
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
-        with contextlib.suppress(_TooLargeError):
+        try:
             await self.app(scope, limited, send_with_headers)
-        if limited.too_large:
-            await _refuse(send, 413, TOO_LARGE)
+        except _CutError:
+            pass
+        except asyncio.CancelledError:  # the server stops, and does not wait for the rest of a request
+            if begun:
+                raise
+            limited.refusal = 503, "The server is stopping."
+        if limited.refusal:
+            await _refuse(send, *limited.refusal)
 
     def refusal(self, scope: MutableMapping[str, Any]) -> tuple[int, str] | None:
         """Why a request is refused, None if it is not: a status and a sentence."""
@@ -115,23 +125,33 @@ class Guard:
 TOO_LARGE = f"What was sent is larger than {LARGEST_BODY >> 20} MiB."
 
 
-class _TooLargeError(Exception):
+class _CutError(Exception):
     pass
 
 
 class _Limited:
-    """The body of a request, counted: a length that was not announced, or was a lie, ends it."""
+    """The body of a request, counted and timed: one that is longer than announced or allowed, or never ends, is cut."""
 
     def __init__(self, receive: Receive) -> None:
-        self.receive, self.size, self.too_large = receive, 0, False
+        self.receive, self.size, self.whole = receive, 0, False
+        self.refusal: tuple[int, str] | None = None
+        self.until = time.monotonic() + BODY_SECONDS
 
     async def __call__(self) -> Message:
-        message = await self.receive()
+        if self.whole:  # what is waited for now is that the client leaves
+            return await self.receive()
+        try:
+            async with asyncio.timeout(self.until - time.monotonic()):
+                message = await self.receive()
+        except TimeoutError:
+            self.refusal = 408, f"What is sent must be here within {BODY_SECONDS:.0f} seconds."
+            raise _CutError from None
         if message["type"] == "http.request":
             self.size += len(message.get("body", b""))
+            self.whole = not message.get("more_body", False)
             if self.size > LARGEST_BODY:
-                self.too_large = True
-                raise _TooLargeError
+                self.refusal = 413, TOO_LARGE
+                raise _CutError
         return message
 
 

@@ -11,36 +11,25 @@ from fastapi.responses import StreamingResponse
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError
 from deepwide.report import make_report, to_html
-from deepwide.run import RunFolder
 from deepwide.serving.children import Child
-from deepwide.serving.contents import Contents, Index, SweepPlace, is_figure
+from deepwide.serving.contents import Contents, Index, SweepPlace
+from deepwide.serving.curves import Curve, read_curve
 from deepwide.serving.feeds import Feed, IndexFeed, SweepFeed
-from deepwide.serving.guard import CLOSED
 from deepwide.serving.measuring import BusyError, Measurement, Measurements, MeasurementState, Wanted
+from deepwide.serving.pages import REPORT
 from deepwide.serving.questions import REFUSALS, reply
 from deepwide.studies import StudyResult, estimated_seconds, read_result, studies
 from deepwide.sweeping import SweepState
 
 MOST_LISTENERS = 1000
 MOST_CURVES = 12
-MOST_POINTS = 400  # of one curve
 MOST_FITTED = 5000  # runs
 MOST_FIT_SECONDS = 600.0
 PICTURE = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-REPORT = f"{CLOSED}; style-src 'unsafe-inline'; img-src data:; sandbox allow-downloads"
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "server-sent events"}
 }
 Kind = Annotated[Literal["joint", "transition", "ridge", "surface"], Query(description="Which law to fit.")]
-
-
-class Curve(Answer):
-    """The learning curve of one run, thinned out where it is long."""
-
-    id: str
-    points: tuple[tuple[int, float], ...]  # step, training loss
-    validation: tuple[tuple[int, float], ...] = ()
-    error: str = ""
 
 
 class FitAnswer(Answer):
@@ -207,7 +196,7 @@ def live_routes(live: Live) -> APIRouter:
         known = await feed.ids()
         if strange := [one for one in run if one not in known]:
             raise HTTPException(404, f"The sweep has no run {strange[0][:40]!r}.")
-        return await asyncio.to_thread(lambda: [_curve(place.runs, one) for one in run])
+        return await asyncio.to_thread(lambda: [read_curve(place.runs, one) for one in run])
 
     @router.get("/sweeps/{key}/fit", tags=["sweeps"], response_model=FitAnswer)
     async def get_sweep_fit(key: str, kind: Kind = "joint") -> Response:
@@ -243,15 +232,6 @@ def live_routes(live: Live) -> APIRouter:
     def get_study(key: str) -> Response:
         """How a study ended: what was measured, and a verdict on each claim."""
         return reply(read_result(live.study(key)))
-
-    @router.get("/studies/{key}/figures/{figure}", tags=["studies"], response_class=Response)
-    def get_study_figure(key: str, figure: str) -> Response:
-        """A picture that the study drew."""
-        folder = live.study(key)
-        path = next((svg for svg in folder.glob("*.svg") if svg.name == figure and is_figure(svg)), None)
-        if path is None:
-            raise HTTPException(404, "The study has no such figure.")
-        return _picture(path.read_text("utf-8", "replace"))
 
     @router.get("/studies/{key}/report", tags=["studies"], response_class=Response)
     def get_study_report(key: str) -> Response:
@@ -304,23 +284,3 @@ def _report(html: str) -> Response:
     return Response(
         html.encode("utf-8", "replace"), media_type="text/html", headers={"content-security-policy": REPORT}
     )
-
-
-def _curve(runs: Path, name: str) -> Curve:
-    try:
-        records = RunFolder.open(runs / name).metrics()
-    except (DeepwideError, OSError) as error:
-        return Curve(id=name, points=(), error=str(error))
-    losses, validation = (
-        [(r["step"], float(r[key])) for r in records if isinstance(r.get(key), int | float)]
-        for key in ("loss", "validation_loss")
-    )
-    return Curve(id=name, points=tuple(_thinned(losses)), validation=tuple(_thinned(validation)))
-
-
-def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most so many of them, the last one included."""
-    if len(points) <= MOST_POINTS:
-        return points
-    stride = -(-len(points) // (MOST_POINTS - 1))
-    return [*points[::stride], points[-1]]

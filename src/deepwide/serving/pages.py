@@ -10,7 +10,9 @@ from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Response
 
+from deepwide.errors import DeepwideError
 from deepwide.laws import Law
+from deepwide.report import Report, make_report, to_html
 from deepwide.serving.guard import CLOSED
 from deepwide.web import colour_sheet, page_file, plan_page
 
@@ -20,22 +22,29 @@ TITLES = {
     "sweeps": "Sweeps",
     "sweep": "Sweep",
     "studies": "Studies",
-    "study": "Study",
 }
-SECTION = {"sweep": "/sweeps", "study": "/studies"}
+SECTION = {"sweep": "/sweeps"}
 KINDS = {".css": "text/css", ".js": "text/javascript"}
 POLICY = f"{CLOSED}; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'"
+REPORT = f"{CLOSED}; style-src 'unsafe-inline'; img-src data:; sandbox allow-downloads"  # nothing in it may run
 SHARED = ("numbers.js", "json.js")  # the planner's programs that other pages use too
 
 
-def page_routes(laws: Sequence[str | Path | Law] = ()) -> APIRouter:
-    """The routes of all pages and of what they load; every text is put together once."""
+def page_routes(laws: Sequence[str | Path | Law], study: Callable[[str], Path]) -> APIRouter:
+    """The routes of all pages and of what they load; `study` gives the folder of a study's id, or raises.
+
+    Every text is put together once, but for a study's page, which is its report.
+    """
     router = APIRouter(include_in_schema=False)
     assets = {path.name: path.read_bytes() for path in _site().iterdir() if path.suffix in KINDS}
     assets |= {name: page_file(name).encode() for name in SHARED}
     assets["page.css"] = (colour_sheet() + page_file("page.css")).encode()
     planner = plan_page(
-        laws, nav=_nav("/"), beside=_text("plan.html"), about="answered on this machine", program="/static/plan.js"
+        laws,
+        nav=navigation("/"),
+        beside=_text("plan.html"),
+        about="answered on this machine",
+        program="/static/plan.js",
     )
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', planner)
     assert policy is not None
@@ -47,6 +56,18 @@ def page_routes(laws: Sequence[str | Path | Law] = ()) -> APIRouter:
     for name in TITLES:
         path = f"{SECTION[name]}/{{key}}" if name in SECTION else f"/{name}"
         router.add_api_route(path, _sender(_page(name)), methods=["GET", "HEAD"])
+
+    @router.api_route("/studies/{key}", methods=["GET", "HEAD"])
+    def get_study_page(key: str) -> Response:
+        top, status = navigation("/studies"), 200
+        try:
+            report = make_report(study(key))
+            top += f'<p><a href="/api/studies/{key}/report">As one file, without these links</a></p>'
+        except DeepwideError as error:
+            report, status = Report("study", "This study cannot be shown", str(error), ()), 422
+        except HTTPException as error:
+            report, status = Report("study", "No such study", str(error.detail), ()), error.status_code
+        return _html(to_html(report, top), REPORT, status)
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     def get_asset(name: str) -> Response:
@@ -64,25 +85,27 @@ def _sender(text: str) -> Callable[[], Response]:
     return send
 
 
-def _html(text: str, policy: str) -> Response:
-    return Response(text, media_type="text/html", headers={"content-security-policy": policy})
+def _html(text: str, policy: str, status: int = 200) -> Response:
+    body = text.encode("utf-8", "replace")
+    return Response(body, status, media_type="text/html", headers={"content-security-policy": policy})
 
 
 def _page(name: str) -> str:
     parts = {
         "title": TITLES[name],
-        "nav": _nav(SECTION.get(name, f"/{name}")),
+        "nav": navigation(SECTION.get(name, f"/{name}")),
         "main": _text(f"{name}.html"),
         "program": f"/static/{name}.js",
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _text("frame.html"))
 
 
-def _nav(here: str) -> str:
+def navigation(here: str) -> str:
+    """Links to all pages, from one of them."""
     links = "".join(
         f'<a href="{path}"{" aria-current=page" if path == here else ""}>{title}</a>' for path, title in PAGES.items()
     )
-    return f'<nav aria-label="Pages">{links}</nav>'
+    return f'<nav class="pages" aria-label="Pages">{links}</nav>'
 
 
 def _site() -> Path:

@@ -48,6 +48,7 @@ def serve(
     import uvicorn
 
     from deepwide.serving.app import make_app
+    from deepwide.serving.patience import PatientProtocol
 
     if not expose and not is_loopback(host):
         raise DeepwideError(
@@ -61,7 +62,7 @@ def serve(
         actual = int(listening.getsockname()[1])
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_SECONDS,
-            lifespan="on", ws="none", h11_max_incomplete_event_size=32_768,
+            lifespan="on", ws="none", http=PatientProtocol, h11_max_incomplete_event_size=32_768,
         )  # fmt: skip
 
         class Server(uvicorn.Server):

@@ -1,8 +1,14 @@
-"""Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out."""
+"""Shape and what can be said about it: parameters, FLOPs, memory, and Hugging Face configs in and out.
 
+Memory per device, and counting by building, are loaded when first asked for: a plan does without them.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deepwide import offered
 from deepwide.shape.config import Reading, config_path, read_config, write_config
-from deepwide.shape.devices import DeviceMemory, device_memory
-from deepwide.shape.families import FAMILIES, family_named
+from deepwide.shape.families import FAMILIES, family_named, known_families
 from deepwide.shape.family import Family
 from deepwide.shape.flops import CONVENTIONS, FlopConvention, Flops, causal_training_flops, flops
 from deepwide.shape.memory import (
@@ -13,15 +19,23 @@ from deepwide.shape.memory import (
     inference_memory,
     training_memory,
 )
-from deepwide.shape.shape import Experts, Head, Kind, LatentAttention, Params, Shape
+from deepwide.shape.shape import Experts, Extra, Head, Kind, LatentAttention, Params, Shape
 from deepwide.shape.shape import count as count_params
+
+if TYPE_CHECKING:
+    from deepwide.shape.building import BuiltCount as BuiltCount
+    from deepwide.shape.building import build_count as build_count
+    from deepwide.shape.devices import DeviceMemory as DeviceMemory
+    from deepwide.shape.devices import device_memory as device_memory
 
 __all__ = [
     "CONVENTIONS",
     "FAMILIES",
     "INFERENCE_BYTES",
+    "BuiltCount",
     "DeviceMemory",
     "Experts",
+    "Extra",
     "Family",
     "FlopConvention",
     "Flops",
@@ -33,6 +47,7 @@ __all__ = [
     "Reading",
     "Shape",
     "TrainingMemory",
+    "build_count",
     "cache_elements",
     "causal_training_flops",
     "config_path",
@@ -41,7 +56,10 @@ __all__ = [
     "family_named",
     "flops",
     "inference_memory",
+    "known_families",
     "read_config",
     "training_memory",
     "write_config",
 ]
+_LATER = {"BuiltCount": "building", "build_count": "building", "DeviceMemory": "devices", "device_memory": "devices"}
+__getattr__ = partial(offered, __name__, _LATER)

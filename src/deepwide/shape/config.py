@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, quoted
 from deepwide.files import write_text
-from deepwide.shape.families import FAMILIES, family_named
-from deepwide.shape.family import LLAMA_LIKE, Fields
+from deepwide.shape.families import family_named, known_families, known_family
+from deepwide.shape.family import LLAMA_LIKE, Fields, layers, whole
 from deepwide.shape.shape import Shape
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
@@ -26,8 +26,28 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "ff_width": ("intermediate_size", "ffn_dim", "ffn_hidden_size", "n_inner", "d_ff", "hidden_dim"),
     "vocab": ("vocab_size", "n_vocab"),
 }
+EXPERT_ALIASES: dict[str, tuple[str, ...]] = {
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
+    "active": ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"),
+    "width": ("moe_intermediate_size", "expert_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size"),
+    "shared": ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
+    "dense": ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"),
+}
+LATENT_ALIASES: dict[str, tuple[str, ...]] = {
+    "kv_rank": ("kv_lora_rank",),
+    "query_rank": ("q_lora_rank",),
+    "rope_dim": ("qk_rope_head_dim",),
+    "nope_dim": ("qk_nope_head_dim",),
+    "value_dim": ("v_head_dim",),
+}
+ACTIVATION_KEYS = ("hidden_act", "activation_function", "hidden_activation", "mlp_hidden_act")
+PLAIN_ACTIVATIONS = ("relu", "relu2", "gelu", "gelu_new", "xielu")  # of feed-forwards that have no gate
+BIAS_KEYS = {"attention_bias": ("qkv_bias", "out_bias"), "qkv_bias": ("qkv_bias",), "mlp_bias": ("ff_bias",),
+             "use_bias": ("qkv_bias", "out_bias", "ff_bias")}  # fmt: skip
+QK_NORM_KEYS = ("use_qk_norm", "qk_layernorm")
+SAME_FAMILY = {"kimi_k2": "deepseek_v3", "gpt-sw3": "gpt2", "qwen3_5": "qwen3_5_text", "llama4": "llama4_text",
+               "qwen3_5_moe": "qwen3_5_moe_text", "gemma3": "gemma3_text"}  # fmt: skip
 NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
-    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_experts_per_tok"),
     "an encoder": ("num_decoder_layers", "decoder_layers", "encoder_layers", "type_vocab_size"),
     "state-space layers": ("ssm_cfg", "mamba_d_state", "state_size"),
     "linear-attention layers": ("linear_num_key_heads", "linear_key_head_dim", "linear_attn_config"),
@@ -38,12 +58,9 @@ NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
 NO_TRANSFORMERS: dict[str, str] = {
     name: what
     for what, names in {
-        "state-space layers": (
-            "mamba mamba2 falcon_mamba falcon_h1 bamba jamba zamba zamba2 plamo2 hymba nemotron_h stripedhyena"
-        ),
-        "recurrent layers": "rwkv rwkv5 rwkv6 rwkv7 recurrent_gemma xlstm",
-        "linear-attention layers": "retnet gla delta_net gated_deltanet hgrn hgrn2 qwen3_next kimi_linear",
-        "convolution layers": "lfm2",
+        "state-space layers": ("zamba zamba2 plamo2 hymba stripedhyena"),
+        "recurrent layers": "rwkv rwkv5 rwkv6 rwkv7 xlstm",
+        "linear-attention layers": "retnet gla delta_net gated_deltanet hgrn hgrn2",
     }.items()
     for name in names.split()
 }
@@ -66,7 +83,7 @@ class Reading(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether the family is known, so that every count is exact."""
+        """Whether the family is known, so that every count of parameters is exact."""
         return self.family is not None
 
 
@@ -77,7 +94,7 @@ def read_config(source: str | Path | Mapping[str, Any], *, network: bool = False
     """
     if isinstance(source, Mapping):
         return _read(source, options)
-    config = _load(source, network)
+    config = load_config(source, network)
     try:
         return _read(config, options)
     except DeepwideError as error:
@@ -94,17 +111,19 @@ def _read(config: Mapping[str, Any], options: Fields) -> Reading:
             del config["tie_word_embeddings"]
     name = config.get("model_type")
     given = {field: value for field, value in options.items() if value is not None}
-    if isinstance(name, str) and name in FAMILIES:
-        shape = FAMILIES[name].read(config, given)
-        return Reading(shape.but(**given) if given else shape, name, tuple(notes))
+    name = SAME_FAMILY.get(name, name) if isinstance(name, str) else name
+    family = known_family(name) if isinstance(name, str) else None
+    if family is not None:
+        shape = family.read(config, given)
+        other = {field: value for field, value in given.items() if getattr(shape, field, None) != value}
+        return Reading(shape.but(**other) if other else shape, family.name, tuple(notes))
     if isinstance(name, str) and (what := NO_TRANSFORMERS.get(name.lower())):
-        raise DeepwideError(_not_llama_like(f"has {what} (model_type {name})"))
-    shape = _read_unknown(config, given)
+        raise DeepwideError(_not_llama_like(f"has {what} (model_type {name})"), remedies=("build",))
+    shape, assumed = _read_unknown(config, given)
     unknown = f"the family {quoted(name)} is unknown" if name else "the config names no family (model_type)"
     text = f"{unknown}: counted as a Llama-like decoder, which may be far off"
-    return Reading(
-        shape, None, (Note.of("unknown-family", text, family=str(name)[:80] if isinstance(name, str) else None), *notes)
-    )
+    about = Note.of("unknown-family", text, family=str(name)[:80] if isinstance(name, str) else None)
+    return Reading(shape, None, (about, Note("assumed", f"assumed: {', '.join(assumed)}", {"parts": assumed}), *notes))
 
 
 def write_config(shape: Shape, family: str, path: str | Path | None = None) -> Fields:
@@ -123,42 +142,101 @@ def config_path(path: str | Path) -> Path:
     return target / "config.json" if target.is_dir() else target
 
 
-def _read_unknown(config: Mapping[str, Any], given: Fields) -> Shape:
+def _read_unknown(config: Mapping[str, Any], given: Fields) -> tuple[Shape, list[str]]:
+    """The shape by the usual names of keys, and in words what was assumed."""
     for what, keys in NOT_LLAMA_LIKE.items():
         if key := next((key for key in keys if config.get(key)), None):
-            raise DeepwideError(_not_llama_like(f"has {what} ({key})"))
+            raise DeepwideError(_not_llama_like(f"has {what} ({key})"), remedies=("build",))
     for key in LAYER_KINDS:
         kinds = config.get(key)
         listed = kinds if isinstance(kinds, list) else []
         if other := next((kind for kind in listed if kind not in ATTENTION), None):
-            raise DeepwideError(_not_llama_like(f"has layers of the kind {quoted(other)} ({key})"))
+            raise DeepwideError(_not_llama_like(f"has layers of the kind {quoted(other)} ({key})"), remedies=("build",))
     fields: Fields = dict(LLAMA_LIKE)
     for field, keys in (ALIASES | OPTIONAL_ALIASES).items():
         value = next((config[key] for key in keys if config.get(key) is not None), None)
         if isinstance(value, list) and field not in given:
-            raise DeepwideError(_not_llama_like(f"gives {field} per layer, as a list"))
+            raise DeepwideError(_not_llama_like(f"gives {field} per layer, as a list"), remedies=("build",))
         if value is not None:
             fields[field] = value
     fields.setdefault("tied", False)
     fields |= given
+    if fields.get("ff_width") is None and _first(config, EXPERT_ALIASES["width"]) is not None:
+        fields["ff_width"] = _first(config, EXPERT_ALIASES["width"])
     missing = [field for field in ALIASES if field not in fields]
     if missing:
         raise DeepwideError(
-            f"this config is of no family deepwide knows ({', '.join(FAMILIES)}) and lacks {', '.join(missing)}: "
+            f"this config is of none of the {len(known_families())} families deepwide knows and lacks "
+            f"{', '.join(missing)}: "
             f"give {'it' if len(missing) == 1 else 'them'} as well.",
             remedies=missing,
         )
-    return Shape.of(**fields)
+    activation = _first(config, ACTIVATION_KEYS)
+    if activation in PLAIN_ACTIVATIONS:
+        fields["ff"] = "plain"
+    for key, parts in BIAS_KEYS.items():
+        if config.get(key) is True:
+            fields |= dict.fromkeys(parts, True)
+    if any(config.get(key) is True for key in QK_NORM_KEYS):
+        fields["qk_norm"] = "head"
+    fields |= _latent(config) | _experts(config, fields)
+    return Shape.of(**fields), _assumptions(fields, activation)
+
+
+def _assumptions(fields: Fields, activation: Any) -> list[str]:
+    gate = f", by its activation {quoted(activation)}" if isinstance(activation, str) else ""
+    biased = [name for name in ("qkv_bias", "out_bias", "ff_bias") if fields[name]]
+    words = [
+        f"{fields['ff']} feed-forward{gate}",
+        "two RMSNorms per layer",
+        f"biases {', '.join(biased)}" if biased else "no biases",
+        "rotary positions",
+        "attention in every layer",
+    ]
+    if fields.get("experts"):
+        words.append("experts in every layer but the first few dense ones, with a router and no gate of shared ones")
+    if fields.get("latent"):
+        words.append("latent attention as DeepSeek's")
+    return words
+
+
+def _first(config: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((config[key] for key in keys if config.get(key) is not None), None)
+
+
+def _latent(config: Mapping[str, Any]) -> Fields:
+    latent = {field: _first(config, keys) for field, keys in LATENT_ALIASES.items()}
+    if latent["kv_rank"] is None:
+        return {}
+    rope, nope = (whole(latent[field], LATENT_ALIASES[field][0]) for field in ("rope_dim", "nope_dim"))
+    return {"latent": latent, "head_dim": nope + rope, "kv_heads": None}
+
+
+def _experts(config: Mapping[str, Any], fields: Fields) -> Fields:
+    moe = {field: _first(config, keys) for field, keys in EXPERT_ALIASES.items()}
+    if config.get("is_moe") is False or (not moe["experts"] and not moe["active"]):
+        return {}
+    moe["width"] = moe["width"] or fields["ff_width"]
+    for field, what in (("experts", "how many"), ("active", "how many are active"), ("width", "how wide they are")):
+        if not moe[field]:
+            text = f"this config has experts and does not say {what} ({EXPERT_ALIASES[field][0]})."
+            raise DeepwideError(text, remedies=("build",))
+    first = min(whole(moe.pop("dense") or 0, "first_k_dense_replace"), layers(fields))
+    if first == layers(fields):
+        return {}
+    shared = moe["shared"] or 0
+    return {"experts": moe | {"shared": shared, "dense_layers": tuple(range(first))}}
 
 
 def _not_llama_like(why: str) -> str:
     return (
-        f"this config is of no family deepwide knows and {why}, so it cannot be counted as a Llama-like decoder; "
-        f"known are {', '.join(FAMILIES)}."
+        f"this config is of none of the {len(known_families())} families deepwide knows and {why}, so it cannot be "
+        "counted as a Llama-like decoder."
     )
 
 
-def _load(source: str | Path, network: bool) -> Mapping[str, Any]:
+def load_config(source: str | Path, network: bool = False) -> Mapping[str, Any]:
+    """The JSON of a config: a file, a folder that holds `config.json`, or with `network` a hub id."""
     try:
         path = Path(source).expanduser()
     except RuntimeError:  # no such user

@@ -1,4 +1,7 @@
-"""The families that are counted exactly, as data. A new one is an entry here and a strategy in its test."""
+"""The families that are read and written, as data. A new one is an entry here and a strategy in its test.
+
+Families that are only read are in readable.py and hybrids.py.
+"""
 
 from collections.abc import Mapping
 
@@ -13,6 +16,7 @@ from deepwide.shape.family import (
     read_falcon,
     read_gemma2,
     read_gemma3,
+    read_glm4_moe,
     read_llama,
     read_mixtral,
     read_opt,
@@ -26,6 +30,7 @@ from deepwide.shape.family import (
     write_deepseek,
     write_falcon,
     write_gemma,
+    write_glm4_moe,
     write_gptj,
     write_llama,
     write_mixtral,
@@ -85,17 +90,22 @@ FAMILIES: Mapping[str, Family] = {
                _UNTIED | {"max_position_embeddings": 2048}, reads=read_attention_bias, writes=write_attention_bias),
         Family("phi3", "Phi3ForCausalLM", "Phi-3, Phi-4", LLAMA_LIKE,
                _UNTIED | {"max_position_embeddings": 4096}, reads=read_window, writes=write_phi3),
+        Family("glm4_moe", "Glm4MoeForCausalLM", "GLM 4.5 (experts, some of them shared)", LLAMA_LIKE,
+               _UNTIED | {"num_key_value_heads": 8, "n_routed_experts": 128, "n_shared_experts": 1,
+                          "num_experts_per_tok": 8, "moe_intermediate_size": 1408, "first_k_dense_replace": 1,
+                          "intermediate_size": 10944, "max_position_embeddings": 131072},
+               has_experts=True, shared_experts=True, needs=EXPERT_KEYS, reads=read_glm4_moe, writes=write_glm4_moe),
         Family("deepseek_v2", "DeepseekV2ForCausalLM", "DeepSeek-V2", LLAMA_LIKE,
                _UNTIED | {"first_k_dense_replace": 0, "kv_lora_rank": 512, "n_routed_experts": 64,
                           "n_shared_experts": 2, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
                           "moe_intermediate_size": 1407, "max_position_embeddings": 2048},
-               fused=_WHOLE, free_kv=False, has_experts=True, needs=EXPERT_KEYS, square=True,
+               fused=_WHOLE, free_kv=False, has_experts=True, shared_experts=True, needs=EXPERT_KEYS, square=True,
                reads=read_deepseek, writes=write_deepseek),
         Family("deepseek_v3", "DeepseekV3ForCausalLM", "DeepSeek-V3, R1", LLAMA_LIKE,
                _UNTIED | {"first_k_dense_replace": 3, "kv_lora_rank": 512, "n_routed_experts": 256,
                           "n_shared_experts": 1, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
                           "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "max_position_embeddings": 4096},
-               fused=_WHOLE, free_kv=False, has_experts=True, needs=EXPERT_KEYS,
+               fused=_WHOLE, free_kv=False, has_experts=True, shared_experts=True, needs=EXPERT_KEYS,
                reads=read_deepseek, writes=write_deepseek),
         Family("stablelm", "StableLmForCausalLM", "StableLM 2, 3B-4E1T",
                LLAMA_LIKE | {"norm": "layernorm"},
@@ -131,8 +141,29 @@ FAMILIES: Mapping[str, Family] = {
 }  # fmt: skip
 
 
+def known_family(name: str) -> Family | None:
+    """The family with this `model_type`, if it is counted exactly."""
+    if name in FAMILIES:
+        return FAMILIES[name]
+    from deepwide.shape.readable import READABLE  # a plan does without them
+
+    return READABLE.get(name)
+
+
+def known_families() -> list[str]:
+    """Every family that is counted exactly."""
+    from deepwide.shape.readable import READABLE
+
+    return [*FAMILIES, *READABLE]
+
+
 def family_named(name: str) -> Family:
-    """The family with this `model_type`."""
+    """The family with this `model_type` that configs are written in."""
     if name not in FAMILIES:
+        if isinstance(name, str) and known_family(name):
+            raise DeepwideError(
+                f"the family {name} is read and counted, but not written or planned: choose one of "
+                f"{', '.join(FAMILIES)}."
+            )
         raise DeepwideError(f"no family '{name}': {did_you_mean(name, FAMILIES)}")
     return FAMILIES[name]

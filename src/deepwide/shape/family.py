@@ -60,14 +60,18 @@ class Family:
     fused: tuple[str, ...] = ()  # Shape fields that no key holds: kv_heads = heads, head_dim = width / heads
     free_kv: bool = True  # False: one key/value head per head
     has_experts: bool = False
+    shared_experts: bool = False  # beside the routed ones
     needs: tuple[str, ...] = ()  # keys without a default that the rules of the family read
     ff_may_be_absent: bool = False  # then it is 4·width
     square: bool = False  # transformers insists that heads divide width
+    prepares: Callable[[Config], Config] | None = None  # what older or nested files have under other keys
     reads: Callable[[Config, Fields], Fields] | None = None
     writes: Callable[[Shape], Fields] | None = None
 
     def read(self, config: Config, given: Config | None = None) -> Shape:
         """The shape a config of this family describes; `given` are Shape fields that fill what it lacks."""
+        if self.prepares:
+            config = self.prepares(config)
         # An absent key means the default; an explicit null means none, as in transformers.
         known = {key: value for key, value in (self.defaults | dict(config)).items() if value is not None}
         fields: Fields = dict(self.fixed)
@@ -336,6 +340,31 @@ def write_qwen3_moe(shape: Shape) -> Fields:
     }
     window = {"use_sliding_window": True, "sliding_window": shape.window} if shape.window else {}
     return write_attention_bias(shape) | config | window
+
+
+def read_glm4_moe(known: Config, fields: Fields) -> Fields:
+    first = min(whole(known.get("first_k_dense_replace"), "first_k_dense_replace"), layers(fields))
+    experts = {
+        "experts": known.get("n_routed_experts"),
+        "active": known.get("num_experts_per_tok"),
+        "width": known.get("moe_intermediate_size"),
+        "shared": known.get("n_shared_experts"),
+        "dense_layers": tuple(range(first)),
+    }
+    qk_norm = "head" if flag(known, "use_qk_norm") else "none"
+    return {"qkv_bias": flag(known, "attention_bias"), "qk_norm": qk_norm, "experts": experts}
+
+
+def write_glm4_moe(shape: Shape) -> Fields:
+    moe = _experts(shape)
+    return write_attention_bias(shape) | {
+        "use_qk_norm": shape.qk_norm == "head",
+        "first_k_dense_replace": len(moe.dense_layers),
+        "n_routed_experts": moe.experts,
+        "num_experts_per_tok": moe.active,
+        "moe_intermediate_size": moe.width,
+        "n_shared_experts": moe.shared,
+    }
 
 
 def read_deepseek(known: Config, fields: Fields) -> Fields:

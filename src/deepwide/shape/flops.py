@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, computed_field
 
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
-from deepwide.shape.shape import Shape, attention_matrices, expert_layers, head_matrices
+from deepwide.shape.shape import Shape, attention_layers, attention_matrices, expert_layers, head_matrices
 
 
 class FlopConvention(BaseModel):
@@ -59,6 +59,7 @@ class Flops(BaseModel):
     projections: int  # query, key, value, output; with those of cross-attention
     attention: int  # QKᵀ and AV
     feed_forward: int
+    mixers: int  # of hybrids; the state of a recurrence is updated and read once per token
     head: int
     embedding: int
     recomputed: int
@@ -67,7 +68,7 @@ class Flops(BaseModel):
     @property
     def forward(self) -> int:
         """One forward pass over the sequence."""
-        return self.projections + self.attention + self.feed_forward + self.head + self.embedding
+        return self.projections + self.attention + self.feed_forward + self.mixers + self.head + self.embedding
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -136,19 +137,26 @@ def _parts(shape: Shape, T: int, S: int, convention: FlopConvention) -> dict[str
     projection_in_out = 0 if shape.embedding_width is None else 2 * narrow * shape.width
     crossing = shape.kind == "encoder-decoder"
     reads = T + S if shape.head == "pair" else T  # tokens that pass the layers of `depth`
-    projections = 2 * (shape.depth * reads + shape.encoder_depth * S) * attention_matrices(shape)
+    projections = 2 * (attention_layers(shape) * reads + shape.encoder_depth * S) * attention_matrices(shape)
     if crossing:
         q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         projections += 2 * shape.depth * shape.width * (2 * q * T + 2 * kv * S)
     attention = 2 * pairs * shape.heads * (shape.head_dim + values)
     encoder = shape.encoder_depth * S * _dense_matrices(shape) if crossing else 0
     feed_forward = 2 * (reads * _feed_forward_matrices(shape) + encoder)
-    again = {"none": 0, "attention": attention, "full": projections + attention + feed_forward}
+    mixers = 0
+    for extra in shape.extras:
+        done = 2 * reads * extra.layers * (extra.matrices + extra.products)
+        projections += done if extra.part == "attention" else 0
+        feed_forward += done if extra.part == "feed_forward" else 0
+        mixers += done if extra.part not in ("attention", "feed_forward") else 0
+    again = {"none": 0, "attention": attention, "full": projections + attention + feed_forward + mixers}
     head = 2 * (T * (lookup + projection_in_out) if shape.head == "tokens" else head_matrices(shape))
     return {
         "projections": projections,
         "attention": attention,
         "feed_forward": feed_forward,
+        "mixers": mixers,
         "head": head if convention.head else 0,
         "embedding": 2 * (T + S) * lookup if convention.embedding else 0,
         "recomputed": again[convention.recompute],
@@ -163,7 +171,7 @@ def _feed_forward_matrices(shape: Shape) -> int:
     """Weights that multiply a token in the feed-forwards of the layers of `depth`."""
     matrices = 3 if shape.ff == "gated" else 2
     routed = expert_layers(shape)
-    total = (shape.depth - routed) * _dense_matrices(shape)
+    total = (shape.depth - len(shape.ff_free) - routed) * _dense_matrices(shape)
     if moe := shape.experts:
         total += routed * shape.width * (matrices * moe.width * (moe.active + moe.shared) + moe.experts)
     return total
@@ -181,8 +189,8 @@ def _pairs(shape: Shape, T: int, S: int, attention: str) -> int:
 def _self_pairs(shape: Shape, T: int, attention: str) -> int:
     """Pairs within one sequence in the layers of `depth`; in an encoder the mask leaves all of them."""
     if attention == "full" or shape.kind == "encoder":
-        return shape.depth * T * T
+        return attention_layers(shape) * T * T
     sliding = len(shape.sliding_layers)
     w = min(T, shape.window or T)
     triangle = T * (T + 1) // 2
-    return (shape.depth - sliding) * triangle + sliding * (triangle - (T - w) * (T - w + 1) // 2)
+    return (attention_layers(shape) - sliding) * triangle + sliding * (triangle - (T - w) * (T - w + 1) // 2)

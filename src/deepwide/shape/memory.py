@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from deepwide.errors import DeepwideError, at_least_one, did_you_mean
 from deepwide.shape.flops import lengths
-from deepwide.shape.shape import Shape, cross_norms, expert_layers
+from deepwide.shape.shape import Shape, attention_layers, cross_norms, expert_layers
 
 
 class Precision(NamedTuple):
@@ -141,23 +141,29 @@ def inference_memory(
     at_least_one(batch=batch)
     T, S = lengths(shape, sequence, source)
     size = INFERENCE_BYTES[cache_precision]
-    sliding = len(shape.sliding_layers)
-    positions = (shape.depth - sliding) * T + sliding * min(T, shape.window or T)
-    where = "Σ over layers of min(T, window)" if sliding else "L·T"
+    sliding, layers = len(shape.sliding_layers), attention_layers(shape)
+    positions = (layers - sliding) * T + sliding * min(T, shape.window or T)
+    where = "L·T" if layers == shape.depth else f"{layers}·T"
+    if sliding:
+        where = "Σ over layers of min(T, window)"
     if shape.kind == "encoder-decoder":  # the keys and values of the source are kept by every decoder layer
         positions, where = positions + shape.depth * S, "L·T + L·S"
-    per_position = cache_elements(shape)
+    per_position = _cached_per_layer(shape)
     what = "kv_rank + rope_dim" if shape.latent else "2·kv"
     cache_formula = f"{size:g}·B·({where})·({what} = {per_position:,})"
     if shape.kind == "encoder" or shape.head != "tokens":
         per_position, cache_formula = 0, "0, as one pass answers"
+    state = sum(extra.layers * extra.state for extra in shape.extras)
+    if state:
+        states = f"{size:g}·B·(states = {state:,})"
+        cache_formula = f"{cache_formula} + {states}" if layers else states
     return InferenceMemory.model_construct(
         batch=batch,
         sequence=T,
         precision=precision,
         weights=round(INFERENCE_BYTES[precision] * shape.total_params),
-        cache=round(size * batch * positions * per_position),
-        cache_bytes_per_token=round(size * shape.depth * per_position),
+        cache=round(size * batch * (positions * per_position + state)),
+        cache_bytes_per_token=round(size * layers * per_position),
         formula={
             "weights": f"{INFERENCE_BYTES[precision]:g}·P",
             "cache": cache_formula,
@@ -166,7 +172,11 @@ def inference_memory(
 
 
 def cache_elements(shape: Shape) -> int:
-    """Numbers cached per token and layer."""
+    """Numbers cached per token in all layers of `depth`."""
+    return attention_layers(shape) * _cached_per_layer(shape)
+
+
+def _cached_per_layer(shape: Shape) -> int:
     if shape.latent:
         return shape.latent.kv_rank + shape.latent.rope_dim
     return 2 * shape.kv_heads * shape.head_dim
@@ -201,6 +211,8 @@ def _times(number: int, name: str) -> str:
 
 def _elements_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
     """Numbers that all layers of a decoder or encoder keep per token, in numbers and as a formula."""
+    if shape.attention_free or shape.ff_free or shape.extras:
+        return _hybrid_elements(shape, T, scores, recompute=recompute)
     routed = expert_layers(shape)
     layers = [
         (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r))
@@ -214,6 +226,43 @@ def _elements_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -
         return shape.depth * shape.width + largest, in_words, per_layer
     in_words = " + ".join(f"{number if len(layers) > 1 else 'L'}·{name}" for name, number, *_ in layers)
     return sum(number * elements for _, number, elements, _ in layers), in_words, per_layer
+
+
+def _hybrid_elements(shape: Shape, T: int, scores: int, *, recompute: bool) -> tuple[int, str, str]:
+    """The same of layers of several kinds: each part times the layers that have it."""
+    d, routed = shape.width, expert_layers(shape)
+    stream = _stream_tensors(shape, shape.sublayers, shape.block_norms) * d
+    parts = [
+        ("attention", attention_layers(shape), _attention_elements(shape, T, scores)),
+        ("feed-forward", shape.depth - len(shape.ff_free) - routed, _feed_forward_elements(shape, routed=False)),
+        ("experts", routed, _feed_forward_elements(shape, routed=True)),
+        *((extra.name, extra.layers, extra.stored) for extra in shape.extras),
+    ]
+    present = [(name, number, elements) for name, number, elements in parts if number and elements]
+    per_layer = ", ".join(
+        [f"norms' and sublayers' inputs {stream:,}", *(f"{name} {each:,}" for name, _, each in present)]
+    )
+    if recompute:
+        return shape.depth * d + stream + _largest_layer(shape, T, scores), "L·d + the largest layer", per_layer
+    in_words = " + ".join([f"L·{stream:,}", *(f"{number}·{each:,}" for _, number, each in present)])
+    return shape.depth * stream + sum(number * each for _, number, each in present), in_words, per_layer
+
+
+def _largest_layer(shape: Shape, T: int, scores: int) -> int:
+    """What the fullest layer of a hybrid keeps beside the stream: kinds that fit into the depth exclude each other."""
+    routed, extras = expert_layers(shape), shape.extras
+    more = {part: sum(e.stored for e in extras if e.part == part) for part in ("attention", "feed_forward", "norms")}
+    attention, mixers = attention_layers(shape), [e for e in extras if e.part == "mixer" and e.layers]
+    mixing = [e.stored for e in mixers]
+    if attention:
+        mixing.append(_attention_elements(shape, T, scores) + more["attention"])
+    mixing_layers = attention + sum(e.layers for e in mixers)
+    one = max(mixing, default=0) if mixing_layers <= shape.depth else sum(mixing)
+    ff_layers = shape.depth - len(shape.ff_free)
+    inner = [_feed_forward_elements(shape, routed=False)] if ff_layers > routed else []
+    inner += [_feed_forward_elements(shape, routed=True) + more["feed_forward"]] if routed else []
+    other = max(inner, default=0)
+    return (max(one, other) if mixing_layers + ff_layers <= shape.depth else one + other) + more["norms"]
 
 
 def _encoder_decoder_elements(shape: Shape, T: int, S: int, scores: int, *, recompute: bool) -> tuple[int, str]:
@@ -246,8 +295,13 @@ def _stream_tensors(shape: Shape, sublayers: int, norms: int) -> int:
 
 def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
     """Numbers one layer keeps per token for its backward pass, cross-attention aside."""
-    d, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    elements = _stream_tensors(shape, shape.sublayers, shape.block_norms) * d + scores * shape.heads * T
+    stream = _stream_tensors(shape, shape.sublayers, shape.block_norms) * shape.width
+    return stream + _attention_elements(shape, T, scores) + _feed_forward_elements(shape, routed=routed)
+
+
+def _attention_elements(shape: Shape, T: int, scores: int) -> int:
+    q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    elements = scores * shape.heads * T
     if m := shape.latent:
         # Queries, keys and the output; the values are a view that keeps their whole projection. Each latent twice:
         # before and after its norm.
@@ -256,11 +310,15 @@ def _layer_elements(shape: Shape, T: int, scores: int, *, routed: bool) -> int:
     else:
         elements += 2 * q + 2 * kv
         elements += q + kv if shape.qk_norm != "none" else 0
+    return elements
+
+
+def _feed_forward_elements(shape: Shape, *, routed: bool) -> int:
     steps = 4 if shape.ff == "gated" else 2
     if routed and (moe := shape.experts):
         # A token's input and output once per expert: gathered to be multiplied, kept to be weighted.
-        return elements + steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * d
-    return elements + steps * shape.ff_width
+        return steps * moe.width * (moe.active + moe.shared) + 2 * moe.active * shape.width
+    return steps * shape.ff_width
 
 
 def _layer_formula(shape: Shape, scores: int, length: str = "T", *, routed: bool) -> str:

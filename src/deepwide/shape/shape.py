@@ -7,14 +7,16 @@ numpy integer arrays in place of integers.
 Legend: d width, q = heads·head_dim, kv = kv_heads·head_dim, f feed-forward width.
 """
 
-from typing import Any, Literal, Self, TypeGuard
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, model_validator
 
 from deepwide.errors import DeepwideError
+from deepwide.quantities import plural
 from deepwide.settings import LARGEST, Natural, Part, Positive, explain
 
 Layers = tuple[Natural, ...]
+Amount = Annotated[int, Field(ge=0)]
 # Tells type checkers that the field may be left out; `Parts._fill_in` always gives it a value.
 _FILLED_IN: Any = Field(default=None)
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
@@ -47,6 +49,22 @@ class LatentAttention(Part):
     value_dim: Positive
 
 
+class Extra(Part):
+    """Something else in some layers: a mixer in place of attention or beside it, a gate, one more norm.
+
+    A mixer is what tokens pass instead of attention: a state space, linear attention, a recurrence, a convolution.
+    """
+
+    name: str
+    part: Literal["mixer", "attention", "feed_forward", "norms", "embedding", "head"] = "mixer"
+    layers: Natural = 1  # that have it
+    params: Amount = 0  # of each
+    matrices: Amount = 0  # weights that multiply a token in each, two FLOPs per weight
+    products: Amount = 0  # further multiplications and additions per token: the state's, a convolution's
+    state: Amount = 0  # numbers that each keeps of a sequence while decoding, however long it is
+    stored: Amount = 0  # numbers per token that each keeps for the backward pass
+
+
 class Parts(Part):
     """What one transformer is made of; `Shape` adds what can be asked about it.
 
@@ -58,6 +76,8 @@ class Parts(Part):
     `head`: `tokens` gives logits over the vocabulary at each position; `class` one of `classes` per sequence, by a
     linear map of the pooled positions; `pair` one of `classes` per pair of sequences, by one hidden layer of `width`.
     `tied` and `head_bias` describe the head for tokens and mean nothing for the other two.
+
+    A hybrid has layers without attention (`attention_free`) or without a feed-forward (`ff_free`), and `extras`.
     """
 
     depth: Positive
@@ -87,6 +107,9 @@ class Parts(Part):
     latent: LatentAttention | None = None
     window: Positive | None = None
     sliding_layers: Layers = ()
+    attention_free: Layers = ()
+    ff_free: Layers = ()
+    extras: tuple[Extra, ...] = ()
     kind: Kind = "decoder"
     encoder_depth: Natural = 0  # encoder layers of an encoder-decoder
     head: Head = "tokens"
@@ -129,9 +152,15 @@ class Parts(Part):
         for name, layers in (
             ("sliding_layers", self.sliding_layers),
             ("experts.dense_layers", self.experts.dense_layers if self.experts else ()),
+            ("attention_free", self.attention_free),
+            ("ff_free", self.ff_free),
         ):
             if layers != tuple(sorted(set(layers))) or (layers and layers[-1] >= self.depth):
                 raise ValueError(f"{name} must be rising layer numbers below depth {self.depth}")
+        if self.experts and set(self.ff_free) & set(self.experts.dense_layers):
+            raise ValueError("a layer of ff_free has no feed-forward, so it is not among experts.dense_layers")
+        if set(self.attention_free) & set(self.sliding_layers):
+            raise ValueError("a layer of attention_free has no attention, so it is not among sliding_layers")
         if bool(self.sliding_layers) != (self.window is not None):
             raise ValueError("window and sliding_layers go together")
         if self.ff_width == 0 and (self.ff_bias or self.experts):
@@ -153,6 +182,8 @@ class Parts(Part):
             raise ValueError(f"an encoder-decoder has a head for tokens, not for a {self.head}")
         if (both or self.head != "tokens") and self.embedding_width:
             raise ValueError("embedding_width is for decoders and encoders with a head for tokens; leave it out")
+        if self.kind != "decoder" and (self.attention_free or self.ff_free or self.extras):
+            raise ValueError(f"layers of several kinds are for decoders; kind is {self.kind}")
         if self.kind != "decoder" and self.window:
             raise ValueError(f"windows are for decoders; kind is {self.kind}")
         if both and (self.experts or self.latent):
@@ -189,14 +220,21 @@ class Params(BaseModel):
     attention: int  # with cross-attention
     feed_forward: int
     norms: int  # with what the residual scheme learns
+    mixers: int  # what hybrids have in place of attention, or beside it
     head: int  # for tokens, 0 when tied, but for a bias; for classes, all of it
     inactive: int  # experts a token is not sent to
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def block(self) -> int:
-        """Attention, feed-forward and norms, the final one included: what the laws call N."""
-        return self.attention + self.feed_forward + self.norms
+        """Attention, mixers, feed-forward and norms, the final one included: what the laws call N."""
+        return self.attention + self.mixers + self.feed_forward + self.norms
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def active_block(self) -> int:
+        """Of the block parameters, those that one token passes through."""
+        return self.block - self.inactive
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -213,6 +251,17 @@ class Params(BaseModel):
 
 def count(shape: Parts) -> Params:
     """Count every part of `shape`."""
+    counted = _count_usual(shape)
+    if not shape.extras:
+        return counted
+    more: dict[str, int] = {}
+    for extra in shape.extras:
+        part = "mixers" if extra.part == "mixer" else extra.part
+        more[part] = more.get(part, 0) + extra.layers * extra.params
+    return counted.model_copy(update={part: getattr(counted, part) + params for part, params in more.items()})
+
+
+def _count_usual(shape: Parts) -> Params:
     d, layers = shape.width, shape.depth + shape.encoder_depth
     crossing = shape.kind == "encoder-decoder"
     cross, stacks = (shape.depth, 2) if crossing else (0, 1)
@@ -227,10 +276,11 @@ def count(shape: Parts) -> Params:
     return Params.model_construct(
         embedding=shape.vocab * narrow + projections + stacks * shape.embedding_norm * norm * d,
         positions=stacks * (shape.context + shape.extra_positions) * d if shape.positions == "learned" else 0,
-        attention=(layers + cross) * attention_params(shape),
-        feed_forward=(layers - moe_layers) * feed_forward_params(shape, shape.ff_width)
+        attention=(layers - len(shape.attention_free) + cross) * attention_params(shape),
+        feed_forward=(layers - len(shape.ff_free) - moe_layers) * feed_forward_params(shape, shape.ff_width)
         + (moe_layers * expert_block_params(shape, expert) if moe else 0),
         norms=(norms + stacks * shape.final_norm) * norm * d + scales,
+        mixers=0,
         head=head_params(shape),
         inactive=moe_layers * (moe.experts - moe.active) * expert if moe else 0,
     )
@@ -257,7 +307,12 @@ def head_params(shape: Parts) -> int:
 
 def expert_layers(shape: Parts) -> int:
     """How many layers have experts in place of the feed-forward."""
-    return shape.depth - len(shape.experts.dense_layers) if shape.experts else 0
+    return shape.depth - len(shape.experts.dense_layers) - len(shape.ff_free) if shape.experts else 0
+
+
+def attention_layers(shape: Parts) -> int:
+    """How many layers of `depth` have self-attention."""
+    return shape.depth - len(shape.attention_free)
 
 
 def expert_block_params(shape: Parts, expert: int) -> int:
@@ -300,6 +355,9 @@ def feed_forward_params(shape: Parts, f: int) -> int:
     return (into + 1) * shape.width * f + shape.ff_bias * (into * f + shape.width)
 
 
+SIZES = frozenset({"depth", "width", "heads", "kv_heads", "head_dim", "ff_width"})
+
+
 class Shape(Parts):
     """One transformer: a decoder unless `kind` says otherwise.
 
@@ -320,7 +378,31 @@ class Shape(Parts):
 
     def but(self, **changes: Any) -> Self:
         """The same shape with some fields changed, validated again."""
+        if self.extras and "extras" not in changes and not SIZES.isdisjoint(changes):
+            sizes = ", ".join(sorted(SIZES & changes.keys()))
+            raise DeepwideError(f"{sizes} cannot be changed alone: this shape has parts whose sizes follow from them.")
         return self.of(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def describe(self) -> str:
+        """The shape in one line."""
+        kv = "" if self.kv_heads == self.heads else f" ({self.kv_heads} key/value)"
+        parts = []
+        if attention_layers(self):
+            few = f" in {plural(attention_layers(self), 'layer')}" if self.attention_free else ""
+            parts.append(f"{plural(self.heads, 'head')}{kv} of {self.head_dim}{few}")
+        parts += [f"{extra.name} in {plural(extra.layers, 'layer')}" for extra in self.extras if extra.part == "mixer"]
+        if moe := self.experts:
+            shared = f" + {moe.shared} shared" if moe.shared else ""
+            few = f" in {plural(expert_layers(self), 'layer')}" if self.ff_free else ""
+            parts.append(f"{moe.experts}{shared} {self.ff} experts of {moe.width:,} ({moe.active} active){few}")
+        dense = self.depth - len(self.ff_free) - expert_layers(self)
+        if dense and self.ff_width:
+            few = f" in {plural(dense, 'layer')}" if self.ff_free else ""
+            parts.append(f"{self.ff} feed-forward of {self.ff_width:,}{few}")
+        return (
+            f"{plural(self.depth, 'layer')} × {self.width:,} wide, {', '.join(parts)}, "
+            f"vocabulary {self.vocab:,}, context {self.context:,}"
+        )
 
     @property
     def total_params(self) -> int:

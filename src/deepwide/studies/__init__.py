@@ -3,11 +3,11 @@
 from deepwide.studies.costs import estimated_seconds, recorded_costs
 from deepwide.studies.folder import read_result, saved_parts, saved_runs
 from deepwide.studies.meanings import setting_rows
-from deepwide.studies.page import show_interval, show_measured, show_time
 from deepwide.studies.registry import find_study, studies
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
 from deepwide.studies.running import dry_run, folder_of, run_study
 from deepwide.studies.study import PRESETS, Folder, Forecast, Source, Study, StudyResult
+from deepwide.studies.words import show_interval, show_measured, show_time
 from deepwide.studies.workplace import Workplace
 
 __all__ = [

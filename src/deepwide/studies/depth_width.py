@@ -344,8 +344,9 @@ class DepthWidth(Study):
             charts["crossings"] = interval_chart(
                 [row | {"label": row["pair"], "value": row["size"]} for row in compared],
                 "Where the deeper of two starts to win",
-                "95% limits; an arrow where the data give none; depths as shallower/deeper",
+                "95% limits; an arrow where the data give none",
                 axis="block parameters",
+                labels_are="depths, shallower/deeper (layers)",
                 lines="set",
                 log=True,
             )

@@ -5,7 +5,8 @@
       parts/             parts of the measuring that are finished, until all of it is
       measured.json      what was measured; the slow part, never done twice
       study.json         the StudyResult
-      <table>.csv, <figure>.svg, page.md
+      <table>.csv, <figure>.svg
+      page.md            the report of this folder, written by `deepwide study run` and `deepwide report`
 
 A study that was interrupted resumes: finished runs and measurements stay. One process at a time works in a folder: it
 holds a lock on started.json, which ends with the process however that ends.
@@ -38,9 +39,7 @@ from deepwide.studies.rules import Measured
 from deepwide.studies.study import Folder, Study, StudyResult
 
 Model = TypeVar("Model", bound=Answer)
-STARTED, MEASURED, RESULT, PAGE, RUNS, PARTS = (
-    "started.json", "measured.json", "study.json", "page.md", "runs", "parts",
-)  # fmt: skip
+STARTED, MEASURED, RESULT, RUNS, PARTS = "started.json", "measured.json", "study.json", "runs", "parts"
 MOST_NAMED = 3  # settings that a refusal names
 
 

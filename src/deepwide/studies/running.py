@@ -1,19 +1,17 @@
 """From a study's name to its folder: train what it trains, measure, judge by its rules, write."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, needs
-from deepwide.figures import check_suffix
+from deepwide.figures import check_suffix, save_chart
 from deepwide.files import clear_temporaries, write_text
 from deepwide.run import read_lease
 from deepwide.studies import folder as folders
-from deepwide.studies.page import write_page
 from deepwide.studies.registry import find_study
-from deepwide.studies.rules import Measured
 from deepwide.studies.study import Forecast, Study, StudyResult
 from deepwide.studies.workplace import Parts, Workplace
 
@@ -32,13 +30,12 @@ def run_study(
     threads: int = 1,
     progress: "Callable[[str, SweepState | None], None] | None" = None,
     stop: Callable[[], bool] = lambda: False,
-    command: str = "",
 ) -> StudyResult:
     """Run a study, or resume it, and write its folder; returns what is in study.json.
 
     `changes` are settings as `name=value`. `progress` is called with what is being done and, during a sweep, with its
     state. When `stop()` becomes true, runs write a checkpoint, the measuring ends after the part that it is at, and a
-    DeepwideError says that the study resumes. `command` is what the page says it was made with.
+    DeepwideError says that the study resumes. The study's page is the report of its folder: `write_report`.
     """
     study = find_study(name) if isinstance(name, str) else name
     settings = study.settings(preset, changes)
@@ -59,6 +56,7 @@ def run_study(
             seconds = {"training_seconds": training, "measuring_seconds": measuring, "seconds": training + measuring}
             measured = measured.model_copy(update=seconds)
             folders.write_measured(home, measured)
+        charts = study.figures(measured)
         result = StudyResult(
             study=study.name,
             preset=preset,
@@ -71,9 +69,10 @@ def run_study(
             rule_hash=study.rule_hash,
             rule_hash_at_start=started.rule_hash,
             code=folders.code_version(),
+            figures=tuple(charts),
             notes=_notes(started.code, started.rule_hash, study),
         )
-        _write(home, study, measured, result, command)
+        _write(home, charts, result)
         Parts(home / folders.PARTS).remove()
         clear_temporaries(home)  # of processes that were killed
     return result
@@ -202,17 +201,10 @@ def _notes(code: dict[str, str], rule_hash: str, study: Study) -> tuple[Note, ..
     return tuple(notes)
 
 
-def _write(home: Path, study: Study, measured: Measured, result: StudyResult, command: str) -> None:
-    """Result, tables, figures and page; study.json last."""
-    for name, rows in measured.tables.items():
+def _write(home: Path, charts: Mapping[str, Any], result: StudyResult) -> None:
+    """Tables, figures and result; study.json last."""
+    for name, rows in result.measured.tables.items():
         folders.write_table(home / f"{name}.csv", rows)
-    pictures = []
-    charts = study.figures(measured)
-    if charts:
-        from deepwide.figures import save_chart
-
-        for name, chart in charts.items():
-            save_chart(chart, home / f"{name}.svg")
-            pictures.append(f"{name}.svg")
-    write_text(home / folders.PAGE, write_page(study, result, pictures, command))
+    for name, chart in charts.items():
+        save_chart(chart, home / f"{name}.svg")
     write_text(home / folders.RESULT, result.model_dump_json(indent=1) + "\n")

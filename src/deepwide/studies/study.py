@@ -134,6 +134,7 @@ class StudyResult(Answer):
     rule_hash: str  # of the rules that judged
     rule_hash_at_start: str  # of the rules that stood when the study was started, before anything was measured
     code: dict[str, str]  # versions: of deepwide, a hash of its source, of the libraries
+    figures: tuple[str, ...] = ()  # names of its pictures, the first one first; none in results from before
     notes: tuple[Note, ...] = ()
 
     @property

@@ -167,7 +167,7 @@ class Driver:
             fair_share = -(-len(self._queue) // self.executor.slots)
             while self._queue and len(folders) < max(1, min(self.per_worker, fair_share)):
                 path = self._queue.popleft()
-                if path in self._tries and self._tries[path].count >= MOST_CRASHES:
+                if path in self._tries and self._tries[path].count >= MOST_CRASHES and not self._has_progressed(path):
                     self._give_up(path)
                 elif not self._is_settled(path):
                     folders.append(path)
@@ -229,13 +229,7 @@ class Driver:
     def _blame(self, path: Path, owner: str, code: int) -> None:
         """Count a try that ended badly, from one again if there is a new checkpoint since."""
         tries = self._tries.setdefault(path, _Tries())
-        try:
-            saved = RunFolder.open(path).checkpoint_steps()
-        except (DeepwideError, OSError):
-            saved = []
-        newest = saved[-1] if saved else -1
-        if newest > tries.saved:
-            tries.deaths, tries.stumbles, tries.saved = 0, 0, newest
+        self._has_progressed(path)
         tries.ending = _ending(code, self.executor.name)
         held = self._lease_of(path, owner)
         if held is not None and not held["ended"] and code != Exit.PASSING:
@@ -244,6 +238,18 @@ class Driver:
         tries.stumbles += 1
         before = f"its worker ended ({tries.ending}) before it could begin: see {path / WORKER_LOG}"
         tries.note = before if held is None else str(held.get("note") or "an error that may pass: see its log")
+
+    def _has_progressed(self, path: Path) -> bool:
+        """Whether there is a new checkpoint, by whose worker ever: then what was counted before counts no more."""
+        tries = self._tries[path]
+        try:
+            saved = RunFolder.open(path).checkpoint_steps()
+        except (DeepwideError, OSError):
+            return False
+        if not saved or saved[-1] <= tries.saved:
+            return False
+        tries.deaths, tries.stumbles, tries.saved = 0, 0, saved[-1]
+        return True
 
     def _look_around(self) -> None:
         """Now and then: which workers are cut off, and which cells have others let go of?"""

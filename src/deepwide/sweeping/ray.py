@@ -16,6 +16,7 @@ from deepwide.sweeping.executors import (
     STOP_SECONDS,
     WORKER_LOG,
     Resources,
+    open_log,
     worker_command,
     worker_environment,
 )
@@ -83,7 +84,7 @@ def run_command(command: list[str], environment: dict[str, str], log: str) -> in
     import os
     import subprocess
 
-    with open(log, "ab") as file:
+    with open_log(Path(log).parent) as file:
         child = subprocess.Popen(
             command, env=dict(os.environ) | environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file
         )

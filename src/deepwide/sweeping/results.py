@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".parquet", ".json")
 # What may differ between two runs of the same numbers: left out of the table unless asked for.
 TIMINGS = ("seconds", "tokens_per_second", "micro_batch")
+ROWS_AT_ONCE = 100_000
 
 
 def table(
@@ -53,19 +54,26 @@ def table(
 
 def curves(sweep: SpecLike | Sequence[Cell], runs: Path | str | None = None) -> "polars.DataFrame":
     """Every record of every run, with the run's id: the learning curves. A damaged run stops it, as in `table`."""
+    import polars
+
     cells, home = locate(sweep, runs)
-    rows, unreadable = [], []
+    frames: list[polars.DataFrame] = []
+    rows, unreadable = list[dict[str, Any]](), []
     for cell in cells:
         if not (home / cell.id).exists():
             continue
         try:
             folder = RunFolder.open(home / cell.id)
             folder.result()  # which says where the metrics of a finished run end
-            rows += [{"id": cell.id} | _flat(record) for record in folder.metrics()]
+            for record in folder.records():
+                rows.append({"id": cell.id} | _flat(record))
+                if len(rows) == ROWS_AT_ONCE:  # as columns they take a tenth of the memory
+                    frames.append(_frame(rows))
+                    rows = []
         except (DeepwideError, OSError) as error:
             unreadable.append(str(error))
     _refuse(unreadable)
-    return _frame(rows)
+    return polars.concat([*frames, _frame(rows)], how="diagonal_relaxed") if frames else _frame(rows)
 
 
 def unchecked(cells: Sequence[Cell], runs: Path) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deepwide.errors import DeepwideError
 from deepwide.files import write_text
-from deepwide.sweeping.executors import WORKER_LOG, Resources, worker_command, worker_environment
+from deepwide.sweeping.executors import WORKER_LOG, Resources, open_log, worker_command, worker_environment
 
 AT_A_TIME = 64
 ASK_EVERY_SECONDS = 5.0
@@ -38,6 +38,7 @@ class SlurmExecutor:
 
     def start(self, folders: Sequence[Path], owner: str) -> str:
         """Submit a job; returns its number."""
+        open_log(folders[0]).close()  # Slurm would follow a link, and wait for a pipe
         script = self.runs / SCRIPTS / f"{owner.replace(':', '-')}-{secrets.token_hex(2)}.sh"
         write_text(script, self.script(folders, owner))
         done = self._call("sbatch", "--parsable", *self.options, str(script))

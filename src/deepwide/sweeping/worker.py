@@ -17,7 +17,6 @@ from deepwide.run import (
     RunWriter,
     UnreadableRun,
     is_disk_full,
-    is_passing,
 )
 from deepwide.signals import stop_on_signals
 from deepwide.sweeping.trainers import trainer_of
@@ -34,7 +33,7 @@ class Exit(IntEnum):
     DISK_FULL = 5
     UNREADABLE = 6
     STOPPED = 7  # asked to stop, and stopped with a checkpoint
-    PASSING = 8  # an error that may be gone at the next try, or data that somebody can put back: the lease says which
+    PASSING = 8  # an error of the machine that may be gone at the next try, or missing data: the lease says which
 
 
 def work(
@@ -90,20 +89,21 @@ def _work(path: Path, owner: str, seconds: float, device: str, threads: int, sto
         if is_disk_full(error):
             log.error("disk_full: no room for %s; free some and resume: the last checkpoint is good.", path)
             return Exit.DISK_FULL
-        if isinstance(error, OSError) and not is_passing(error):
-            raise
         log.error("%s was left to be tried again: %s: %s", path, type(error).__name__, error)
         return Exit.PASSING
 
 
 def _end(writer: RunWriter, error: BaseException) -> None:
-    """Turn an error of the trainer into the run's result, unless it is about the folder or may pass: that is mended."""
+    """Turn an error of the trainer into the run's result, unless it is about the folder or the machine.
+
+    A disk that is away, full or forbidden, or data that are missing say nothing about the run: they are mended.
+    """
     if isinstance(error, UnreadableRun):
         writer.leave("unreadable", str(error))
     if isinstance(error, OutsideError):
         writer.leave("interrupted", str(error))
     about_the_folder = isinstance(error, UnreadableRun | LeaseLost | LeaseHeld | RunFinished)
-    if about_the_folder or isinstance(error, OutsideError) or is_disk_full(error) or is_passing(error):
+    if about_the_folder or isinstance(error, OutsideError | OSError):
         raise error
     log.error("%s", "".join(traceback.format_exception(error)))
     text = str(error) if isinstance(error, DeepwideError) else f"{type(error).__name__}: {error}"

@@ -1,36 +1,53 @@
-"""What a run learns: language modelling on a corpus, and tasks whose examples are computed."""
+"""What a run learns: language modelling, tasks on rows of a user's own files, and tasks whose examples are computed."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from deepwide import offered
-from deepwide.tasks.task import LANGUAGE, Batch, Task, answer_metrics, make_task, measure_answers, task_names
+from deepwide.tasks.task import (
+    LANGUAGE,
+    TABLED,
+    Batch,
+    Task,
+    answer_metrics,
+    make_tabled_task,
+    make_task,
+    measure_answers,
+    task_names,
+)
 
 if TYPE_CHECKING:
     from deepwide.tasks.connectivity import Connectivity
     from deepwide.tasks.generated import Draw, Generated
     from deepwide.tasks.hops import Hops, hop_positions
     from deepwide.tasks.language import Language
+    from deepwide.tasks.tabled import Classification, Translation
 
 _HOME = {
+    "Classification": "tabled",
     "Connectivity": "connectivity",
     "Draw": "generated",
     "Generated": "generated",
     "Hops": "hops",
     "Language": "language",
+    "Translation": "tabled",
     "hop_positions": "hops",
 }
 __all__ = [
     "LANGUAGE",
+    "TABLED",
     "Batch",
+    "Classification",
     "Connectivity",
     "Draw",
     "Generated",
     "Hops",
     "Language",
     "Task",
+    "Translation",
     "answer_metrics",
     "hop_positions",
+    "make_tabled_task",
     "make_task",
     "measure_answers",
     "task_names",

@@ -30,11 +30,17 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from deepwide.data import DataConfig
+
 
 Array = NDArray[Any]
 
 GROUP = "deepwide.tasks"
 LANGUAGE = "language"
+TABLED: Mapping[str, str] = {  # tasks on rows of a user's own files
+    "translation": "deepwide.tasks.tabled:Translation",
+    "classification": "deepwide.tasks.tabled:Classification",
+}
 BUILT_IN: Mapping[str, str] = {
     "copying": "deepwide.tasks.sequences:Copying",
     "sorting": "deepwide.tasks.sequences:Sorting",
@@ -208,7 +214,8 @@ def answer_metrics(sums: Mapping[str, float]) -> dict[str, float]:
 
 def task_names() -> list[str]:
     """Every task that a config can name here."""
-    return [LANGUAGE, *BUILT_IN, *sorted({entry.name for entry in entry_points(group=GROUP)} - BUILT_IN.keys())]
+    ours = [LANGUAGE, *TABLED, *BUILT_IN]
+    return [*ours, *sorted({entry.name for entry in entry_points(group=GROUP)} - set(ours))]
 
 
 def make_task(name: str, parameters: Mapping[str, Any]) -> Task:
@@ -228,11 +235,32 @@ def make_task(name: str, parameters: Mapping[str, Any]) -> Task:
         raise DeepwideError(f"task '{name}' does not accept {quoted(dict(parameters))}: {error}.") from None
 
 
+def make_tabled_task(
+    name: str, parameters: Mapping[str, Any], data: "DataConfig", context: int, expected: str | None = None
+) -> Task:
+    """A task on rows of files; with the fingerprint that a run began with, other rows are refused."""
+    make: Any = _loaded(TABLED[name])
+    if data.column != type(data).model_fields["column"].default:
+        names = " and ".join(f"task.{field}" for field in list(make.Settings.model_fields)[:2])
+        raise DeepwideError(f"data.column is for the task '{LANGUAGE}': name the columns by {names}.")
+    try:
+        given = make.Settings(**parameters)
+    except ValidationError as error:
+        raise DeepwideError(explain(error, make.Settings, "task")) from None
+    return cast(Task, make(given, data.resolved(), context, expected))
+
+
+def _loaded(place: str) -> object:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 @lru_cache(maxsize=64)
 def _maker(name: str) -> Callable[..., Task]:
     if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        return cast(Callable[..., Task], getattr(import_module(module), attribute))
+        return cast(Callable[..., Task], _loaded(BUILT_IN[name]))
+    if name in (LANGUAGE, *TABLED):
+        raise DeepwideError(f"the task '{name}' reads data: give them in the config of a run.")
     offered = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     if not offered:
         raise DeepwideError(f"there is no task {quoted(name)}: {did_you_mean(name[:80], task_names())}")

@@ -2,7 +2,8 @@
 
 Bytes are a count of what must move when nothing stays in a cache, not a measurement:
 
-    decode    every weight that multiplies a token once, and the cache of all sequences
+    decode    every weight that multiplies a token once, and the cache of all sequences; of routed experts, as many as
+              the tokens of a batch reach on average when each picks evenly: E·(1 − (1 − k/E)^batch)
     prefill   the weights, and twice what the layers keep of each token: written once, read once
     train     the weights 11 times (read forward and backward; gradients written, measured and read; AdamW reads and
               writes weights and moments), and 5 times what the layers keep (written, read forward and backward, and
@@ -42,9 +43,10 @@ def work(phase: str, shape: Shape, *, batch: int = 1, tokens: int | None = None,
         raise DeepwideError(f"times are those of decoders with a head for tokens, not of a {shape.kind}.")
     at_least_one(batch=batch, tokens=tokens)
     T = tokens or shape.context
-    weights = weight_bytes * multiplied_weights(shape)
+    weights = weight_bytes * multiplied_weights(shape, batch if phase == "decode" else batch * T)
     if phase == "decode":
-        cache = weight_bytes * batch * T * shape.depth * cache_elements(shape)
+        state = sum(extra.layers * extra.state for extra in shape.extras)
+        cache = weight_bytes * batch * (T * cache_elements(shape) + state)
         one = flops(shape, 1)
         return Work(weights + cache, batch * (one.forward + (T - 1) * one.attention), shape.depth)
     counted = flops(shape, T, "causal")
@@ -56,8 +58,13 @@ def work(phase: str, shape: Shape, *, batch: int = 1, tokens: int | None = None,
     return Work(moved + TRAIN_ACTIVATIONS * (stored.activations + stored.logits), batch * counted.training, shape.depth)
 
 
-def multiplied_weights(shape: Shape) -> int:
-    """Weights that a decoded token is multiplied by: all but an embedding that is not the head, too."""
+def multiplied_weights(shape: Shape, tokens: int = 1) -> int:
+    """Weights that so many tokens are multiplied by: all but positions and an embedding that is not the head, too."""
     params = shape.params
     lookup = 0 if shape.tied else params.embedding
-    return params.active - params.positions - lookup
+    weights = params.active - params.positions - lookup
+    moe = shape.experts
+    if moe is None or not params.inactive:
+        return weights
+    reached = moe.experts * (1 - (1 - moe.active / moe.experts) ** tokens)
+    return weights + round(params.inactive * (reached - moe.active) / (moe.experts - moe.active))

@@ -9,6 +9,7 @@ from deepwide.training.config import (
     MOST_TOKENS,
     NUMERICS,
     SHORT_NAMES,
+    AutosizeConfig,
     OptimiserConfig,
     RunConfig,
     data_fingerprint,
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from deepwide.training.loop import continue_run
     from deepwide.training.optimiser import Optimiser
     from deepwide.training.trained import TrainedRun, train, trained_model
+    from deepwide.training.translating import Bleu, Translated, bleu, translate
     from deepwide.training.tuning import Tuned, tune
 
 _HOME = {
+    "Bleu": "translating",
     "LAYER_SECONDS": "counts",
     "Optimiser": "optimiser",
     "RunEstimate": "counts",
@@ -36,7 +39,9 @@ _HOME = {
     "STEP_SECONDS": "counts",
     "ScalingCheck": "coordinate_check",
     "TrainedRun": "trained",
+    "Translated": "translating",
     "Tuned": "tuning",
+    "bleu": "translating",
     "check_scaling": "coordinate_check",
     "continue_run": "loop",
     "estimate_run": "counts",
@@ -45,6 +50,7 @@ _HOME = {
     "peak_flops": "hardware",
     "train": "trained",
     "trained_model": "trained",
+    "translate": "translating",
     "tune": "tuning",
 }
 __all__ = [
@@ -55,6 +61,8 @@ __all__ = [
     "SHARE_OF_PEAK",
     "SHORT_NAMES",
     "STEP_SECONDS",
+    "AutosizeConfig",
+    "Bleu",
     "Optimiser",
     "OptimiserConfig",
     "RunConfig",
@@ -62,7 +70,9 @@ __all__ = [
     "RunEstimate",
     "ScalingCheck",
     "TrainedRun",
+    "Translated",
     "Tuned",
+    "bleu",
     "check_scaling",
     "continue_run",
     "data_fingerprint",
@@ -77,6 +87,7 @@ __all__ = [
     "task_of",
     "train",
     "trained_model",
+    "translate",
     "tune",
 ]
 __getattr__ = partial(offered, __name__, _HOME)

@@ -32,7 +32,7 @@ from deepwide.model import (
 )
 from deepwide.quantities import parse_count
 from deepwide.settings import Natural, Part, Positive, check_names, explain, parse_setting, with_setting
-from deepwide.tasks import LANGUAGE, Language, Task, make_task
+from deepwide.tasks import LANGUAGE, TABLED, Language, Task, make_tabled_task, make_task
 
 # Raise it with every change after which the same config would give other numbers: then old runs keep their names.
 NUMERICS = "1"
@@ -75,7 +75,7 @@ Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS), BeforeValidator(_tokens)]
 
 
 class TaskConfig(Part):
-    """What is learned: a task by name, and its parameters. Language modelling has none: it reads `data`."""
+    """What is learned: a task by name, and its parameters. Language modelling has none; it and `TABLED` read `data`."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -167,6 +167,18 @@ class ScheduleConfig(Part):
     final: Share = 0.1
 
 
+class AutosizeConfig(Part):
+    """Auto-sizing (proximal.py): a penalty on whole neurons and heads, whose step makes some of them exactly zero."""
+
+    strength: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0  # λ; 0: none
+    penalty: Literal["l21", "linf1"] = "linf1"
+    parts: Annotated[
+        tuple[Literal["feed_forward", "heads"], ...],
+        Field(min_length=1),
+        BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+    ] = ("feed_forward", "heads")
+
+
 class EvaluationConfig(Part):
     """How often, and on how much of the validation set; always the same part of it."""
 
@@ -188,9 +200,11 @@ class RunConfig(Part):
     optimiser: OptimiserConfig = OptimiserConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    autosize: AutosizeConfig = AutosizeConfig()
     precision: Literal["fp32", "bf16"] = "fp32"
     compile: bool = False
     seed: Natural = 0
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the answer given to all tokens alike
     log_every: Positive | None = None  # steps; a two-hundredth of the run
     checkpoint_every: Positive | None = None  # steps; a tenth of the run
     keep_checkpoints: Annotated[int, Field(ge=2, le=1_000_000)] = 2  # the newest; older ones are removed
@@ -205,7 +219,7 @@ class RunConfig(Part):
         """
         if not isinstance(fields, Mapping):
             raise DeepwideError(f"a run's config must be a table of settings, not {quoted(fields)}.")
-        fields = spell_out(fields)
+        fields = _with_data_for_rows(spell_out(fields))
         cls.check_names(fields)
         return cls._validated(fields)
 
@@ -242,6 +256,10 @@ MICRO_TOKENS = 8192
 
 def task_of(config: RunConfig, expected: str | None = None) -> Task:
     """The task of a run; with the fingerprint of a run that has begun, other data are refused."""
+    if config.task.name in TABLED:
+        return make_tabled_task(
+            config.task.name, config.task.parameters, config.data, config.context or CONTEXT, expected
+        )
     if config.task.name != LANGUAGE:
         if config.data.resolved() != DataConfig().resolved():
             raise DeepwideError(
@@ -260,6 +278,17 @@ def task_of(config: RunConfig, expected: str | None = None) -> Task:
     for name in config.task.parameters:
         raise DeepwideError(f"the task '{LANGUAGE}' has no setting 'task.{name[:60]}': it reads data and context.")
     return Language(config.data, config.context or CONTEXT, expected)
+
+
+def _with_data_for_rows(fields: dict[str, Any]) -> dict[str, Any]:
+    """Tasks on rows need a source, and read byte pairs unless told otherwise: sentences of bytes are long."""
+    task, data = fields.get("task"), fields.get("data", {})
+    name = task.get("name") if isinstance(task, Mapping) else None
+    if not isinstance(name, str) or name not in TABLED or not isinstance(data, Mapping):
+        return fields
+    if not data.get("source"):
+        raise DeepwideError(f"the task '{name}' needs data: a .tsv or .jsonl file of rows, or a folder of them.")
+    return fields | {"data": {"tokeniser": "bpe", **data}}
 
 
 def resolve(config: RunConfig | Mapping[str, Any]) -> RunConfig:

@@ -103,7 +103,6 @@ def estimate_run(
     else:
         peak = peak_flops(where, run.precision)
     layers = shape.depth + shape.encoder_depth
-    repeated = repetition(run)
     return RunEstimate(
         config=stored_config(run),
         task=run.task.name,
@@ -114,8 +113,18 @@ def estimate_run(
         **counts._asdict(),
         peak_flops=peak,
         seconds=counts.train_flops / (SHARE_OF_PEAK * peak) + run.steps * (STEP_SECONDS + LAYER_SECONDS * layers),
-        notes=(repeated,) if repeated else (),
+        notes=data_notes(run),
     )
+
+
+def data_notes(run: RunConfig) -> tuple[Note, ...]:
+    """What a user should know about the data of a resolved run: that they repeat, that some are left out."""
+    task = task_of(run)
+    notes = [repetition(run)]
+    if left_out := getattr(task, "left_out", 0):
+        text = f"{left_out:,} rows are left out: one of their texts has more than {task.context} tokens."
+        notes.append(Note.of("left_out", text, rows=left_out))
+    return tuple(note for note in notes if note is not None)
 
 
 def repetition(run: RunConfig) -> Note | None:

@@ -23,6 +23,7 @@ from deepwide.training.config import RunConfig, resolve, task_of
 from deepwide.training.hardware import find_device, is_out_of_memory, keep_memory
 from deepwide.training.optimiser import Optimiser, rate
 from deepwide.training.parallel import World, world
+from deepwide.training.proximal import Autosizer
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder, RunWriter
@@ -62,6 +63,7 @@ class Learner:
         self.step, self.first_loss, self.last_loss = 0, 0.0, 0.0
         self.model = Transformer(config.architecture, config.seed).to(device)
         self.optimiser: Optimiser | None = None
+        self.autosizer: Autosizer | None = None
         self.compiled: Callable[..., Tensor] = self.model
 
     def begin(self, tensors: Mapping[str, Tensor] | None, state: Mapping[str, Any]) -> None:
@@ -79,6 +81,10 @@ class Learner:
                     parameter.copy_(tensors[f"model.{name}"])
         self.here.shard(self.model)
         self.optimiser = Optimiser(self.model, self.config.architecture, self.config.optimiser)
+        if self.config.autosize.strength:
+            if self.here.size > 1:
+                raise DeepwideError("auto-sizing needs whole rows of weights: train in one process.")
+            self.autosizer = Autosizer(self.model, self.config.autosize)
         if tensors is not None:
             self.step, self.first_loss, self.last_loss = int(state["step"]), state["first_loss"], state["last_loss"]
             self.micro = math.gcd(int(state["micro_batch"]), self.share)
@@ -106,6 +112,8 @@ class Learner:
         self._check(step, loss, float(norm))
         share = rate(self.config.schedule, step, self.steps)
         self.optimiser.step(share, norm)
+        if self.autosizer is not None:
+            self.autosizer.apply(self.optimiser.rates)
         self.step, self.last_loss = step, loss
         self.first_loss = self.first_loss or loss
         tokens = step * self.tokens_per_step
@@ -163,8 +171,10 @@ class Learner:
         profile(self.model, batch.tokens_BT, **_without_mask(batch))
 
     def _loss(self, batch: Batch) -> Tensor:
+        smoothing = self.config.label_smoothing if self.model.training else 0.0  # what is reported is never smoothed
+        smoothed = {"smoothing": smoothing} if smoothing else {}
         with self._precision():
-            return self.compiled(batch.tokens_BT, batch.targets, **batch.inputs)
+            return self.compiled(batch.tokens_BT, batch.targets, **batch.inputs, **smoothed)
 
     def _logits(self, batch: Batch) -> Tensor:
         with self._precision():
@@ -236,8 +246,10 @@ class _Writer:
         self.learner, self.lease, self.progress = learner, lease, progress
         self.saved = saved or 0
         # Past the checkpoint everything is computed and written again; what stands up to it is true.
-        seen = [record for record in folder.metrics() if saved is not None and record["step"] <= saved]
-        self.validation = next((r for r in reversed(seen) if r.get("kind") == "validation"), {"step": -1})
+        self.validation: dict[str, Any] = {"step": -1}
+        for record in folder.records():
+            if saved is not None and record["step"] <= saved and record.get("kind") == "validation":
+                self.validation = record
         if lease is not None:
             lease.cut_metrics(-1 if saved is None else saved)
         self.started, self.start_step = time.monotonic(), learner.step

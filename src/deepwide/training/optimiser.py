@@ -34,6 +34,12 @@ class Optimiser:
             fused=True,
         )
         self.clip = config.clip
+        self._name_of = {parameter: name for name, parameter in self.names.items()}
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """The learning rate of the last update, by parameter."""
+        return {self._name_of[p]: group["lr"] for group in self.adam.param_groups for p in group["params"]}
 
     def gradient_norm(self) -> Tensor:
         """The length of the whole gradient."""

@@ -10,7 +10,7 @@ from deepwide.answers import Answer, Note
 from deepwide.errors import DeepwideError, needs
 from deepwide.run import RunFolder, owner_name
 from deepwide.training.config import NUMERICS, RunConfig, data_fingerprint, resolve, stored_config
-from deepwide.training.counts import repetition, run_counts
+from deepwide.training.counts import data_notes, run_counts
 from deepwide.training.sinks import Sink, check_sink, open_sink
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def _work(
         return
     with ExitStack() as stack:
         lease = stack.enter_context(folder.lease(owner_name()))
-        if repeated := repetition(run):
-            tell(repeated)
+        for note in data_notes(run):
+            tell(note)
 
         def sink_failed(sentence: str) -> None:
             tell(Note.of("sink_failed", sentence))

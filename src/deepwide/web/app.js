@@ -206,7 +206,7 @@ function answer() {
 // Where a law comes from: a fitted one with what it was fitted on
 function aboutLaw(law) {
   const own = law.published ? law.details || law.about : [law.about, law.details].filter((text) => text).join(": ");
-  const sizes = !law.published && law.fitted_block_params ? `${laws.fittedWords(law)} block parameters` : law.status;
+  const sizes = !law.published && law.fitted_block_params ? `${laws.fittedWords(law).replace("fitted", "Fitted")} block parameters` : law.status;
   return [own, law.citation, sizes].filter((text) => text).join(". ");
 }
 

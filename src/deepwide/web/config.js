@@ -137,6 +137,17 @@ const READS = {
     const windowed = flag(known, "use_sliding_window");
     return { ...readAttentionBias(known), experts, ...(windowed ? readWindow(known, fields) : {}) };
   },
+  read_glm4_moe(known, fields) {
+    const first = Math.min(whole(own(known, "first_k_dense_replace"), "first_k_dense_replace"), layersOf(fields));
+    const experts = {
+      experts: own(known, "n_routed_experts"),
+      active: own(known, "num_experts_per_tok"),
+      width: own(known, "moe_intermediate_size"),
+      shared: own(known, "n_shared_experts") ?? null,
+      dense_layers: range(first),
+    };
+    return { qkv_bias: flag(known, "attention_bias"), qk_norm: flag(known, "use_qk_norm") ? "head" : "none", experts };
+  },
   read_deepseek(known, fields) {
     if (flag(known, "mlp_bias")) throw new Refusal("mlp_bias is not supported for DeepSeek configs: no published model has it.");
     const first = Math.min(whole(own(known, "first_k_dense_replace"), "first_k_dense_replace"), layersOf(fields));
@@ -309,7 +320,8 @@ function notLlamaLike(why, constants) {
 }
 
 function readUnknown(config, constants) {
-  const { aliases, optional_aliases: optional, not_llama_like: others, layer_kinds: kinds, attention, llama_like: llama } = constants.config;
+  const rules = constants.config;
+  const { aliases, optional_aliases: optional, not_llama_like: others, layer_kinds: kinds, attention, llama_like: llama } = rules;
   for (const [what, keys] of Object.entries(others)) {
     const key = keys.find((each) => isTruthy(own(config, each)));
     if (key) throw notLlamaLike(`has ${what} (${key})`, constants);
@@ -327,6 +339,13 @@ function readUnknown(config, constants) {
     fields[field] = config[key];
   }
   fields.tied ??= false;
+  const first = (keys) => keys.map((key) => own(config, key)).find((value) => !isNothing(value));
+  const activation = first(rules.activation_keys);
+  if (rules.plain_activations.includes(activation)) fields.ff = "plain";
+  for (const [key, parts] of Object.entries(rules.bias_keys)) {
+    if (own(config, key) === true) for (const part of parts) fields[part] = true;
+  }
+  if (rules.qk_norm_keys.some((key) => own(config, key) === true)) fields.qk_norm = "head";
   const missing = Object.keys(aliases).filter((field) => !(field in fields));
   if (missing.length) {
     throw new Refusal(`this config is of no family deepwide knows (${Object.keys(constants.families).join(", ")}) and lacks ${missing.join(", ")}: ` +
@@ -345,7 +364,11 @@ export function readConfig(given, constants) {
     config = Object.assign(Object.create(null), isNothing(tied) ? {} : { tie_word_embeddings: tied }, config.text_config);
     if (isNothing(own(config, "tie_word_embeddings"))) delete config.tie_word_embeddings;
   }
-  const name = own(config, "model_type");
+  const given_name = own(config, "model_type");
+  const name = typeof given_name === "string" ? own(constants.config.same_family, given_name) ?? given_name : given_name;
+  if (constants.config.elsewhere.includes(name)) {
+    throw new Refusal(`the page does not read the family ${name}; the command line counts it exactly: deepwide audit config.json.`);
+  }
   if (typeof name === "string" && Object.hasOwn(constants.families, name)) return { shape: readFamily(name, config, constants), family: name, notes };
   const what = typeof name === "string" ? own(constants.config.no_transformers, name.toLowerCase()) : undefined;
   if (what) throw notLlamaLike(`has ${what} (model_type ${name})`, constants);

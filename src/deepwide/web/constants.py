@@ -31,7 +31,7 @@ from deepwide.laws import (
 )
 from deepwide.planning import BudgetKind, Style, plan
 from deepwide.settings import LARGEST
-from deepwide.shape import FAMILIES, INFERENCE_BYTES, Family, Shape
+from deepwide.shape import FAMILIES, INFERENCE_BYTES, Family, Shape, known_families
 from deepwide.web.colours import law_marks
 
 # Constants that the arithmetic needs and that stand behind the doors of their rooms, by the page's name for each. They
@@ -78,8 +78,14 @@ CONFIG = {
     "layer_kinds": "LAYER_KINDS",
     "attention": "ATTENTION",
     "llama_like": "LLAMA_LIKE",
+    "activation_keys": "ACTIVATION_KEYS",
+    "plain_activations": "PLAIN_ACTIVATIONS",
+    "bias_keys": "BIAS_KEYS",
+    "qk_norm_keys": "QK_NORM_KEYS",
+    "same_family": "SAME_FAMILY",
     "largest_bytes": "LARGEST_BYTES",
 }
+NOT_ON_THE_PAGE = ("like", "experts", "active", "shared", "granularity")  # the page plans dense shapes
 BUDGET = "1.3B"  # where the page's dial stands when it opens
 SIZES = ("depth", "width", "heads", "kv_heads", "head_dim", "ff_width", "vocab", "context", "tied")
 FOLDERS = re.compile(
@@ -98,7 +104,7 @@ def page_constants(laws: Sequence[str | Path | Law] = ()) -> dict[str, Any]:
         "largest": LARGEST,
         "planner": constants_of("deepwide.planning", PLANNER) | {"largest": LARGEST},
         "audit": constants_of("deepwide.planning", AUDIT),
-        "config": constants_of("deepwide.shape", CONFIG),
+        "config": _config(),
         "laws": offered,
         "costs": _costs(),
         "compute_laws": {name: _compute(name) for name in COMPUTE_LAWS},
@@ -125,7 +131,7 @@ def plan_defaults() -> dict[str, Any]:
     options = {
         name: each.default for name, each in signature(plan).parameters.items() if name not in ("budget", "style")
     }
-    style = {name: each.default for name, each in Style.model_fields.items() if name != "like"}
+    style = {name: each.default for name, each in Style.model_fields.items() if name not in NOT_ON_THE_PAGE}
     texts = {name: str(style[name]) for name in ("vocab", "context")}
     return {"budget": BUDGET} | options | {"law": transition_law().name} | style | texts | {"family": None}
 
@@ -157,6 +163,16 @@ def constants_of(room: str, names: Mapping[str, str]) -> dict[str, Any]:
     if lost := [name for name, home in homes.items() if home is None]:
         raise LookupError(f"{room} has no constant {', '.join(lost)} for the page")
     return {ours: getattr(homes[name], name) for ours, name in names.items()}
+
+
+def _config() -> dict[str, Any]:
+    """How configs are read; what the library reads and the page's programs do not, the page refuses."""
+    config = constants_of("deepwide.shape", CONFIG)
+    aliases = constants_of("deepwide.shape", {"experts": "EXPERT_ALIASES", "latent": "LATENT_ALIASES"})
+    more = {"experts": aliases["experts"]["experts"] + aliases["experts"]["active"],
+            "latent attention": aliases["latent"]["kv_rank"]}  # fmt: skip
+    elsewhere = sorted(set(known_families()) - FAMILIES.keys())
+    return config | {"not_llama_like": more | config["not_llama_like"], "elsewhere": elsewhere}
 
 
 def _laws(extra: Sequence[str | Path | Law]) -> list[dict[str, Any]]:

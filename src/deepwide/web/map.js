@@ -150,9 +150,6 @@ export class DepthWidthMap {
       const N = 10 ** power;
       const [from, to] = [this.span.y[0], this.span.y[1]].map((L) => [this.X(equivalentWidth(N, L)), this.Y(L)]);
       within.append(element("line", { class: "equal", x1: from[0], y1: from[1], x2: to[0], y2: to[1] }));
-      const places = [this.span.y[0] * 1.12, 3, 4.5, 7, 10, 15, 24, 40].map((L) => [this.X(equivalentWidth(N, L)) + 4, this.Y(L), "start"]);
-      const placed = this.label(parts, showCount(N), places, "equal-label");
-      if (placed) this.sizeLabels.push(placed);
     }
     const threshold = Array.from({ length: 40 }, (_, i) => this.span.x[0] * (this.span.x[1] / this.span.x[0]) ** (i / 39));
     const along = threshold.map((d) => ({ x: this.X(d), y: this.Y(Math.max(Math.log(d) / Math.log(3), 0.1)), of: "threshold" }));
@@ -168,6 +165,12 @@ export class DepthWidthMap {
       within.append(element("circle", { class: "model", cx: x.toFixed(1), cy: y.toFixed(1), r: 2.6 }));
     }
     parts.push(within);
+    for (let power = 3; power < 19; power++) { // after the curves, so that none runs through them
+      const N = 10 ** power;
+      const places = [1.12, 1.4, 1.7].map((times) => this.span.y[0] * times).concat([4.5, 7, 10, 15, 24, 40]).map((L) => [this.X(equivalentWidth(N, L)) + 4, this.Y(L), "start"]);
+      const placed = this.label(parts, showCount(N), places, "equal-label");
+      if (placed) this.sizeLabels.push(placed);
+    }
     add("rect", { class: "frame", x: left, y: top, width: right - left, height: bottom - top });
     const word = wide ? "theory's threshold: depth = log₃ width" : "theory: log₃ width";
     const beside = along.filter((_, i) => i % 2 === 0).reverse().flatMap(({ x, y }) => [[x, y + 14, "start"], [x, y - 6, "end"]]);
@@ -281,7 +284,7 @@ export class DepthWidthMap {
       for (const model of plan.nearest) {
         const [x, y] = spot(model.block, model.depth);
         within.append(element("circle", { class: "model near", cx: x.toFixed(1), cy: y.toFixed(1), r: 3.6 }));
-        labels.push([model.name, this.around(x, y), "model-label", { own: model, line }]);
+        labels.push([model.name, this.around(x, y), "model-label", { own: model, line, most: 5 }]);
       }
       for (const c of plan.candidates) {
         const [x, y] = spot(Number(c.block), c.depth);

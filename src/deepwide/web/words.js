@@ -19,7 +19,8 @@ const headsOf = (s) => `${plural(s.heads, "head")}${s.kv_heads === s.heads ? "" 
 
 export function describe(s) {
   const parts = [];
-  if (s.experts) parts.push(`${s.experts.experts} ${s.ff} experts of ${grouped(s.experts.width)} (${s.experts.active} active)`);
+  const shared = s.experts?.shared ? ` + ${s.experts.shared} shared` : "";
+  if (s.experts) parts.push(`${s.experts.experts}${shared} ${s.ff} experts of ${grouped(s.experts.width)} (${s.experts.active} active)`);
   if (!s.experts || s.experts.dense_layers.length) parts.push(`${s.ff} feed-forward of ${grouped(s.ff_width)}`);
   return `${plural(s.depth, "layer")} × ${grouped(s.width)} wide, ${headsOf(s)}, ${parts.join(", ")}, ` +
     `vocabulary ${grouped(s.vocab)}, context ${grouped(s.context)}`;

@@ -1,9 +1,9 @@
 // What has been run, with its verdicts; and what could be.
-import { ask, by, listen, make, setText, showInterval, showSeconds, state, tableOf } from "./dom.js";
+import { ask, by, listen, make, setText, showSeconds, state, tableOf } from "./dom.js";
 
 function card(study) {
   const title = study.status === "finished" ? make("a", { href: `/studies/${study.id}` }, study.study) : make("span", {}, study.study);
-  const verdicts = make("ul", {}, ...study.verdicts.map((verdict) => make("li", {}, make("strong", {}, state(verdict.outcome)), `: ${verdict.claim}`, verdict.measured ? make("span", { class: "faint" }, ` measured ${showInterval(verdict.measured)}`) : null)));
+  const verdicts = make("ul", {}, ...study.verdicts.map((verdict, i) => make("li", {}, make("strong", {}, state(verdict.outcome)), `: ${verdict.claim}`, study.measured[i] ? make("span", { class: "faint" }, ` Measured: ${study.measured[i]}.`) : null)));
   const status = { finished: `${study.preset}, ${showSeconds(study.seconds)}`, started: "not finished yet", unreadable: "unreadable" }[study.status];
   return make("article", { class: "card" },
     make("div", { class: "bar" }, make("h3", { class: "figure-title" }, title), make("span", { class: "faint" }, `${study.folder || "."} · ${status}`)),

@@ -51,7 +51,7 @@ const losses = new Chart(by("losses"), {
   x: { title: "block parameters", kind: "log", show: showCount }, y: { title: "loss (nats per token, or the task's)", kind: "log" }, told: by("losses-pointed"), keys: by("losses-keys"),
 });
 const curves = new Chart(by("curves"), {
-  x: { title: "step", show: (step) => grouped(Math.round(step)), whole: true }, y: { title: "training loss (nats per token, or the task's)", kind: "log" }, told: by("curves-pointed"), keys: by("curves-keys"),
+  x: { title: "step", show: (step) => grouped(Math.round(step)), whole: true }, y: { title: "loss (nats per token, or the task's)", kind: "log" }, told: by("curves-pointed"), keys: by("curves-keys"),
 });
 
 // ---- what the stream tells
@@ -192,6 +192,7 @@ function preset() {
   table.chosen = chosen;
 }
 
+const CHOOSE = by("curves-about").textContent;
 let curvesTimer = 0;
 let asking = null;
 function drawCurves() {
@@ -216,6 +217,8 @@ function drawCurves() {
           { name: `${name}, validation`, colour, points: validation.filter(([, loss]) => loss > 0), dash: "2 3", unnamed: true },
         ];
       }));
+      const remarks = answers.filter(({ note, error }) => note || error).map(({ id, note, error }) => `${cells.get(id)?.name ?? id}: ${error || `drawn from ${note}`}.`);
+      setText(by("curves-about"), [CHOOSE, ...remarks].join(" "));
       table.schedule();
     } catch (error) {
       if (error.name !== "AbortError" && !(error instanceof Refused)) throw error;

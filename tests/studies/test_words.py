@@ -1,57 +1,22 @@
-"""The page says what was claimed, done, measured and decided, and how to do it again."""
+"""Numbers say what they are, intervals have their limits, times are split where that is known."""
 
 import dataclasses
 
 import pytest
 
-from deepwide.answers import Interval, Note
+from deepwide.answers import Interval
 from deepwide.studies import Measured, StudyResult, show_interval, show_measured, show_time
-from deepwide.studies.page import write_page
 from studies.fakes import Toys
 
 
 def result(**changes: object) -> StudyResult:
-    measured = Measured(
-        numbers={"done": Interval(1.0, 0.9, 1.0)},
-        tables={
-            "runs": [{"depth": depth, "loss": 1 / 3, "why": "a|b"} for depth in range(30)],
-            "long": [{"a": 1}] * 61,
-            "none": [],
-        },
-        notes=(Note.of("few", "there are few toys"),),
-    )
+    measured = Measured(numbers={"done": Interval(1.0, 0.9, 1.0)})
     fields: dict[str, object] = {
         "study": "toys", "preset": "cpu", "question": Toys.question, "source": "", "measured": measured,
         "settings": {"depths": [1, 2], "steps": 31}, "verdicts": tuple(rule.judge(measured) for rule in Toys.rules),
         "seconds": 90.0, "rule_hash": "0123", "rule_hash_at_start": "0123", "code": {"deepwide": "9.9"},
     }  # fmt: skip
     return StudyResult.model_validate(fields | changes)
-
-
-def test_the_page_has_claim_rule_measurement_verdict_and_settings() -> None:
-    page = write_page(Toys(), result(), ["runs.svg"])
-    for words in (
-        "# toys: Do toys finish?", "<https://example.org/toys>", "**reproduced**: every toy finishes (section 1)",
-        "Rule: reproduced if all runs are done", "Measured: done: 1 (95%: 0.9 to 1).", "![runs](runs.svg)",
-        "`steps = 31`",
-        "| done | 1 (95%: 0.9 to 1) |", "| 0 | 0.3333 | a\\|b |", "| 29 | 0.3333 |",
-        "**long**: 61 rows in [long.csv](long.csv).",
-        "- there are few toys.", "deepwide 9.9", "0123",
-    ):  # fmt: skip
-        assert words in page
-    assert "**none**" not in page
-
-
-def test_the_page_says_how_to_repeat_it_with_the_settings_that_were_changed() -> None:
-    assert """deepwide.run_study("toys", "cpu", changes=('steps=31',))""" in write_page(Toys(), result(), [])
-    unchanged = result(settings={"depths": [1, 2], "steps": 30})
-    assert 'deepwide.run_study("toys", "cpu")' in write_page(Toys(), unchanged, [])
-
-
-def test_the_page_ends_with_the_command_that_made_it_where_one_did() -> None:
-    page = write_page(Toys(), result(), [], "deepwide study run toys --set steps=31")
-    assert page.endswith("\n\n    deepwide study run toys --set steps=31\n")
-    assert "run_study(" not in page
 
 
 def test_a_number_is_shown_with_what_it_is() -> None:
@@ -75,11 +40,6 @@ def test_a_number_is_shown_with_what_it_is() -> None:
 )  # fmt: skip
 def test_the_time_is_split_where_that_is_known(times: dict[str, float], sentence: str) -> None:
     assert show_time(Measured.model_validate(times)) == sentence
-
-
-def test_a_warning_stands_before_the_verdict() -> None:
-    page = write_page(Toys(), result(notes=(Note.of("rules_changed", "the rules were changed"),)), [])
-    assert page.index("> **The rules were changed.**") < page.index("## Verdict")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,278 @@
+"""Tasks on a user's own rows of two texts: translating pairs, and giving texts their labels.
+
+Token 0, which ends every document, also begins an answer and fills what a shorter row leaves empty. Batches are as long
+as their longest row. The i-th example of a run is row π_e(i mod R) of epoch e = i div R, over the R rows that fit: the
+order depends on the seed alone, so that runs of other shapes are paired.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from deepwide.data import DataConfig, Table, key_of, permuted
+from deepwide.errors import DeepwideError
+from deepwide.settings import Part
+from deepwide.shape import Head, Kind
+from deepwide.tasks.task import Batch, answer_metrics, measure_answers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from deepwide.data import Corpus
+
+END = 0
+SCANNED = 1 << 24  # tokens looked at together for their ends
+Integers = NDArray[np.int64]
+Name = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)]
+Path = Annotated[str, Field(min_length=1, max_length=4096)]
+Names = Annotated[
+    tuple[str, ...],
+    Field(min_length=2, max_length=10_000),
+    BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+]
+
+
+class Rows:
+    """The rows of one part of a corpus: documents come in twos, and each ends in token 0."""
+
+    def __init__(self, stream: NDArray[Any]) -> None:
+        self.stream = stream
+        ends = [at + np.flatnonzero(stream[at : at + SCANNED] == END) for at in range(0, len(stream), SCANNED)]
+        self.ends = np.concatenate(ends) if ends else np.zeros(0, dtype=np.int64)
+        self.starts = np.concatenate([[0], self.ends[:-1] + 1]).astype(np.int64)[: len(self.ends)]
+
+    def __len__(self) -> int:
+        return len(self.ends) // 2
+
+    def text(self, row: int, column: int) -> Integers:
+        """The tokens of a text, its end included."""
+        place = 2 * row + column
+        return np.asarray(self.stream[self.starts[place] : self.ends[place] + 1], dtype=np.int64)
+
+    @property
+    def lengths(self) -> Integers:
+        """Tokens of both texts of each row, ends included: R × 2."""
+        return (self.ends - self.starts + 1).reshape(-1, 2).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """A task on rows. Their tokens are opened, or made, when they are first needed."""
+
+    given: Any
+    data: DataConfig
+    context: int
+    expected: str | None = field(default=None, compare=False)  # the fingerprint that a run began with
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[Part]]
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """Where the texts are."""
+
+    @abstractmethod
+    def fits(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows are used."""
+
+    @abstractmethod
+    def together(self, rows: Rows, which: Sequence[int]) -> Batch:
+        """Some rows as a batch."""
+
+    @property
+    def vocab(self) -> int:
+        return self.data.vocab_size
+
+    @cached_property
+    def corpus(self) -> "Corpus":
+        """The tokens of both parts."""
+        from deepwide.data import prepare
+
+        return prepare(self.data, self.expected, self.table)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        from deepwide.data import fingerprint
+
+        return fingerprint(self.data, self.table)
+
+    @property
+    def checksum(self) -> str:
+        """Of the tokens that are stored here: a run's checkpoints hold it."""
+        return self.corpus.checksum
+
+    @cached_property
+    def _training(self) -> tuple[Rows, Integers]:
+        return self._part(self.corpus.train, "training")
+
+    @cached_property
+    def _validation(self) -> tuple[Rows, Integers]:
+        return self._part(self.corpus.validation, "validation")
+
+    def _part(self, stream: NDArray[Any], part: str) -> tuple[Rows, Integers]:
+        rows = Rows(stream)
+        usable = np.flatnonzero(self.fits(rows))
+        if not len(usable):
+            raise DeepwideError(
+                f"no row of the {part} set of '{self.data.source}' fits {self.context} tokens: give more rows or a "
+                "longer context."
+            )
+        return rows, usable.astype(np.int64)
+
+    @property
+    def examples(self) -> int | None:
+        return len(self._training[1])
+
+    @property
+    def left_out(self) -> int:
+        """Rows of both parts that are too long."""
+        return sum(len(rows) - len(usable) for rows, usable in (self._training, self._validation))
+
+    def settings(self) -> dict[str, Any]:
+        return self.given.model_dump(mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
+
+    def batch(self, first: int, rows: int, seed: int) -> Batch:
+        table, usable = self._training
+        index, size = np.arange(first, first + rows, dtype=np.uint64), np.uint64(len(usable))
+        chosen = np.empty(rows, dtype=np.int64)
+        for epoch in np.unique(index // size):
+            here = index // size == epoch
+            key = key_of(self.name, "order", seed, int(epoch))
+            chosen[here] = usable[permuted(index[here] % size, len(usable), key).astype(np.int64)]
+        return self.together(table, chosen.tolist())
+
+    def evaluation(self, examples: int, together: int) -> Iterator[Batch]:
+        table, usable = self._validation
+        chosen = usable[:examples].tolist()
+        for start in range(0, len(chosen), together):
+            yield self.together(table, chosen[start : start + together])
+
+    def measure(self, batch: Batch, loss: float, logits: "Callable[[], Tensor]") -> dict[str, float]:
+        return measure_answers(batch, loss, logits)
+
+
+def padded(texts: Sequence[Integers]) -> tuple[Integers, NDArray[np.bool_]]:
+    """Texts side by side, filled up with token 0, and where their own tokens are."""
+    lengths = np.array([len(text) for text in texts])
+    tokens_BT = np.full((len(texts), lengths.max()), END, dtype=np.int64)
+    for row, text in zip(tokens_BT, texts, strict=True):
+        row[: len(text)] = text
+    return tokens_BT, np.arange(lengths.max())[None, :] < lengths[:, None]
+
+
+class TranslationSettings(Part):
+    """Where the pairs are."""
+
+    source: Name = "source"  # column to translate from, by name or number
+    target: Name = "target"  # column to translate to
+    languages: Annotated[str, Field(min_length=3, max_length=40)] | None = None  # of a folder's aligned files, as en-de
+    held_out: Path | None = None  # pairs to validate on, instead of a share of the data
+
+
+class Translation(Tabled):
+    """Translate a text: the encoder reads it, the decoder writes the other side, one token after the other.
+
+    Pairs of which one side has more tokens than the context, its end included, are left out.
+    """
+
+    name: ClassVar[str] = "translation"
+    kind: ClassVar[Kind] = "encoder-decoder"
+    head: ClassVar[Head] = "tokens"
+    classes: ClassVar[int] = 0
+    Settings: ClassVar[type[Part]] = TranslationSettings
+
+    @property
+    def table(self) -> Table:
+        given = self.given
+        return Table(
+            columns=(given.source, given.target),
+            usual=("source", "target"),
+            languages=given.languages,
+            held_out=given.held_out,
+        )
+
+    def fits(self, rows: Rows) -> NDArray[np.bool_]:
+        return np.asarray((rows.lengths <= self.context).all(1))
+
+    def together(self, rows: Rows, which: Sequence[int]) -> Batch:
+        source_BS, real_BS = padded([rows.text(row, 0) for row in which])
+        answer_BT, real_BT = padded([rows.text(row, 1) for row in which])
+        begun_BT = np.hstack([np.full((len(which), 1), END), answer_BT[:, :-1]])
+        return Batch.of(
+            begun_BT, answer_BT, mask=real_BT, source=source_BS, padding=real_BT, source_padding=real_BS
+        )  # fmt: skip
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        return answer_metrics(sums)
+
+    @staticmethod
+    def side_by_side(texts: Sequence[Integers]) -> tuple[Integers, NDArray[np.bool_]]:
+        """Sources as the encoder reads them, and where their tokens are."""
+        return padded(texts)
+
+
+class ClassificationSettings(Part):
+    """Where the texts and their labels are."""
+
+    text: Name = "text"  # column of texts, by name or number
+    label: Name = "label"  # column of labels
+    labels: Names | None = None  # the classes; those that the data have, if left out
+    held_out: Path | None = None  # rows to validate on, instead of a share of the data
+
+
+class Classification(Tabled):
+    """Say which label a text has; an encoder reads the text's first tokens, as many as the context has."""
+
+    name: ClassVar[str] = "classification"
+    kind: ClassVar[Kind] = "encoder"
+    head: ClassVar[Head] = "class"
+    Settings: ClassVar[type[Part]] = ClassificationSettings
+
+    @property
+    def table(self) -> Table:
+        given = self.given
+        return Table(columns=(given.text, given.label), usual=("text", "label"), labelled=True, held_out=given.held_out)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The classes by number."""
+        from deepwide.data import labels
+
+        return self.given.labels or labels(self.data, self.table)
+
+    @property
+    def classes(self) -> int:
+        return len(self.labels)
+
+    def settings(self) -> dict[str, Any]:
+        """With the labels: which class is which is part of the run."""
+        return super().settings() | {"labels": list(self.labels)}
+
+    @cached_property
+    def _class_of(self) -> dict[bytes, int]:
+        encoded = self.corpus.tokeniser.encode(label.encode() for label in self.labels)
+        return {tokens.astype(np.int64).tobytes(): number for number, tokens in enumerate(encoded)}
+
+    def fits(self, rows: Rows) -> NDArray[np.bool_]:
+        return np.ones(len(rows), dtype=bool)
+
+    def together(self, rows: Rows, which: Sequence[int]) -> Batch:
+        tokens_BT, real_BT = padded([rows.text(row, 0)[: self.context] for row in which])
+        answers = [self._class_of.get(rows.text(row, 1).tobytes()) for row in which]
+        if None in answers:
+            label = self.corpus.tokeniser.decode(rows.text(which[answers.index(None)], 1).tolist())
+            raise DeepwideError(
+                f"'{self.data.source}' has the label '{label.decode('utf-8', 'replace')}', which is not among "
+                f"task.labels: {', '.join(self.labels[:20])}."
+            )
+        return Batch.of(tokens_BT, np.array(answers), padding=real_BT)
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        return {name: value for name, value in answer_metrics(sums).items() if name != "whole_accuracy"}

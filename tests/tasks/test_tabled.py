@@ -1,0 +1,210 @@
+"""Batches of a user's rows are those rows, each once per epoch; networks learn from them; a sweep on them is fitted."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepwide
+from deepwide.errors import DeepwideError
+from deepwide.tasks import Batch, Classification, Translation, make_task
+from deepwide.training import RunConfig, resolve, stored_config, task_of
+
+WORDS = ["red", "green", "blue", "big", "small", "cat", "dog", "fish", "runs", "eats", "sees", "the"]
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
+
+
+def sentences(count: int, seed: int = 0) -> list[list[str]]:
+    draw = random.Random(seed)
+    return [[draw.choice(WORDS) for _ in range(draw.randint(2, 5))] for _ in range(count)]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Sentences, and the same with every word spelt backwards."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{' '.join(s)}\t{' '.join(word[::-1] for word in s)}\n" for s in sentences(120)))
+    return path
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """Whether a sentence has a cat in it."""
+    path = tmp_path / "labelled.jsonl"
+    rows = [{"text": " ".join(s), "label": "cat" if "cat" in s else "none"} for s in sentences(200)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def config(name: str, source: Path, **changes: Any) -> dict[str, Any]:
+    run: dict[str, Any] = {"task": name, "data": str(source), "model": {"depth": 1, "width": 16}, "steps": 4}
+    return run | {"context": 40} | changes
+
+
+def texts(task: Translation | Classification, tokens: Any, real: Any) -> list[str]:
+    decode = task.corpus.tokeniser.decode
+    return [decode(row[keep].tolist()).decode() for row, keep in zip(tokens, real, strict=True)]
+
+
+@pytest.mark.parametrize("tokeniser", ["bytes", "bpe"])
+def test_a_batch_of_pairs_is_what_encoder_and_decoder_read(pairs: Path, tokeniser: str) -> None:
+    task = task_of(RunConfig.of(config("translation", pairs, data={"source": str(pairs), "tokeniser": tokeniser})))
+    assert isinstance(task, Translation)
+    assert task.examples is not None
+    seen: Counter[tuple[str, str]] = Counter()
+    for batch in (task.batch(start, 8, seed=1) for start in range(0, 8 * (task.examples // 8), 8)):
+        assert batch.source_BS is not None
+        assert batch.mask_BT is not None
+        assert (batch.tokens_BT[:, 0] == 0).all(), "the answer begins"
+        assert (batch.tokens_BT[:, 1:] == batch.targets[:, :-1]).all(), "teacher forcing: shifted by one"
+        last = batch.mask_BT.sum(1) - 1
+        assert (batch.targets[range(8), last] == 0).all(), "the last answer that counts is the end"
+        source = texts(task, batch.source_BS.numpy(), batch.source_padding_BS.numpy())  # type: ignore[union-attr]
+        target = texts(task, batch.targets.numpy(), batch.mask_BT.numpy())
+        seen.update(zip(source, target, strict=True))
+    lines = Counter((line.split("\t")[0], line.split("\t")[1]) for line in pairs.read_text().splitlines())
+    assert not seen - lines, "rows of the file, none more often than there"
+    assert sum(seen.values()) == 8 * (task.examples // 8)
+
+
+def test_every_row_comes_once_per_epoch_in_an_order_of_its_own(pairs: Path) -> None:
+    task = task_of(RunConfig.of(config("translation", pairs)))
+    rows = task.examples
+    assert rows is not None
+
+    def epoch(number: int, seed: int, together: int = 1) -> list[tuple[int, ...]]:
+        starts = range(number * rows, (number + 1) * rows, together)
+        batches = [task.batch(start, min(together, (number + 1) * rows - start), seed) for start in starts]
+        return [tuple(int(t) for t, m in zip(*row, strict=True) if m) for batch in batches for row in _answers(batch)]
+
+    assert epoch(0, 0) == epoch(0, 0, together=7), "the order does not depend on the batch"
+    assert sorted(epoch(0, 0)) == sorted(epoch(1, 0)) == sorted(epoch(0, 5))
+    assert epoch(0, 0) != epoch(1, 0)
+    assert epoch(0, 0) != epoch(0, 5)
+
+
+def _answers(batch: Batch) -> list[tuple[Any, Any]]:
+    assert batch.mask_BT is not None
+    return list(zip(batch.targets.numpy(), batch.mask_BT.numpy(), strict=True))
+
+
+def test_pairs_that_are_too_long_are_left_out_and_counted(pairs: Path) -> None:
+    task = task_of(RunConfig.of(config("translation", pairs, data={"source": str(pairs), "tokeniser": "bytes"})))
+    short = task_of(
+        RunConfig.of(config("translation", pairs, context=16, data={"source": str(pairs), "tokeniser": "bytes"}))
+    )
+    assert isinstance(task, Translation)
+    assert isinstance(short, Translation)
+    lines = [line.split("\t")[0] for line in pairs.read_text().splitlines()]
+    assert task.left_out == 0
+    assert short.left_out == sum(len(line) + 1 > 16 for line in lines) > 0
+    assert all(max(b.tokens_BT.shape[1], b.source_BS.shape[1]) <= 16 for b in short.evaluation(99, 4))  # type: ignore[union-attr]
+    notes = deepwide.train(config("translation", pairs, context=16, data=short.data.model_dump())).notes
+    assert [note.data["rows"] for note in notes if note.code == "left_out"] == [short.left_out]
+    with pytest.raises(DeepwideError, match=r"no row of the training set .* fits 2 tokens"):
+        task_of(RunConfig.of(config("translation", pairs, context=2))).batch(0, 1, 0)
+
+
+def test_classes_are_the_labels_and_part_of_the_run(labelled: Path) -> None:
+    run = resolve(config("classification", labelled))
+    shape = run.architecture.shape
+    assert (shape.kind, shape.head, shape.classes, shape.vocab) == ("encoder", "class", 2, 4096)
+    assert stored_config(run)["task"] == {"name": "classification", "labels": ["cat", "none"]}
+    assert resolve(json.loads(json.dumps(stored_config(run)))) == run == resolve(run)
+    task = task_of(run)
+    assert isinstance(task, Classification)
+    for batch in task.evaluation(1000, 16):
+        assert batch.padding_BT is not None
+        read = texts(task, batch.tokens_BT.numpy(), batch.padding_BT.numpy())
+        for text, answer in zip(read, batch.targets, strict=True):
+            assert task.labels[int(answer)] == ("cat" if "cat" in text.split() else "none")
+    other = resolve(config("classification", labelled, task={"name": "classification", "labels": ["none", "cat"]}))
+    assert task_of(other).batch(0, 9, 0).targets.tolist() == [1 - t for t in task.batch(0, 9, 0).targets.tolist()]
+    wrong = config("classification", labelled, task={"name": "classification", "labels": ["none", "dog"]})
+    with pytest.raises(DeepwideError, match=r"has the label 'cat', which is not among task.labels: none, dog"):
+        list(task_of(RunConfig.of(wrong)).evaluation(1000, 16))
+
+
+def test_texts_are_cut_to_the_context(labelled: Path) -> None:
+    task = task_of(RunConfig.of(config("classification", labelled, context=3)))
+    assert {batch.tokens_BT.shape[1] for batch in task.evaluation(64, 16)} == {3}
+
+
+def test_a_translation_is_learned(pairs: Path) -> None:
+    settings = config("translation", pairs, steps=250, lr=5e-3, data={"source": str(pairs), "vocab": 330})
+    run = deepwide.train(settings | {"model": {"depth": 1, "width": 32}, "label_smoothing": 0.1}, threads=1)
+    losses = [record["loss"] for record in run.rows() if record["kind"] == "validation"]
+    assert run.status == "done"
+    assert losses[-1] < 0.5 * losses[0]
+    assert run.metrics["accuracy"] > 0.5
+    assert 0 <= run.metrics["whole_accuracy"] <= 1
+
+
+def test_a_class_is_learned(labelled: Path) -> None:
+    settings = config("classification", labelled, steps=60, lr=5e-3, data={"source": str(labelled), "vocab": 300})
+    assert deepwide.train(settings, threads=1).metrics["accuracy"] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"data": {}}, "the task 'translation' needs data"),
+        ({"data": {"source": "nowhere.tsv"}}, "there is no file 'nowhere.tsv'"),
+        ({"task": {"name": "translation", "targt": "x"}}, "there is no setting 'task.targt': did you mean 'target'?"),
+        ({"task": {"name": "translation", "languages": 3}}, "task.languages: input should be a valid string"),
+        (
+            {"data": {"source": "pairs.tsv", "column": "en"}},
+            "data.column is for the task 'language': name the columns by task.source and task.target.",
+        ),
+        ({"label_smoothing": 1.0}, "label_smoothing: input should be less than 1"),
+        ({"task": {"name": "translatoin"}, "data": {}}, "there is no task 'translatoin': did you mean 'translation'?"),
+    ],
+)
+def test_a_mistake_costs_a_sentence(changes: dict[str, Any], sentence: str, pairs: Path) -> None:
+    with pytest.raises(DeepwideError) as error:
+        deepwide.train(config("translation", pairs) | changes)
+    assert str(error.value).startswith(sentence)
+    assert "\n" not in str(error.value)
+
+
+def test_a_task_on_rows_cannot_be_made_without_them() -> None:
+    with pytest.raises(DeepwideError, match="the task 'translation' reads data: give them in the config of a run"):
+        make_task("translation", {})
+
+
+def test_other_rows_are_another_run_and_a_run_that_has_begun_refuses_them(pairs: Path, tmp_path: Path) -> None:
+    first = deepwide.train(config("translation", pairs), runs=tmp_path / "runs", stop=lambda: True)
+    assert first.status == "stopped"
+    pairs.write_text(pairs.read_text() + "one more\terom eno\n")
+    again = deepwide.train(config("translation", pairs), runs=tmp_path / "runs", stop=lambda: True)
+    assert again.id != first.id
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["translation", "classification"])
+def test_a_sweep_of_depth_and_width_is_fitted_and_plans(
+    task: str, pairs: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.calling import ask, call
+
+    monkeypatch.chdir(tmp_path)
+    source = pairs if task == "translation" else labelled
+    (tmp_path / "mine.toml").write_text(
+        f'name = "mine"\nseeds = [0]\n[run]\ntask = "{task}"\ncontext = 40\nbatch = 4\nlr = 3e-3\n'
+        f'data.source = "{source}"\ndata.vocab = 300\n[grid]\ndepth = [1, 2, 4]\nwidth = [8, 16, 32]\n'
+        "steps = [6, 12, 24]\n"
+    )
+    done = call("sweep", "run", "mine.toml")
+    assert done.returncode == 0, done.stderr
+    fitted = ask("fit", "runs/mine", "--kind", "surface", "--terms", "shape", "--bootstrap", "20", "--law", "law.json")
+    assert fitted["kind"] == "surface"
+    planned = ask("plan", "100K", "--law", "law.json")
+    assert planned["law"] == "fitted surface"
+    assert planned["shape"]["depth"] >= 1
