@@ -308,7 +308,11 @@ class Sweep:
         """The model: what a folder may hold in the end."""
         for cell in cells():
             folder = RunFolder.open(self.world.runs / cell.id)
-            result = folder.result() or {"status": "unfinished"}
+            try:
+                result = folder.result() or {"status": "unfinished"}
+            except UnreadableRun as error:
+                self.wrong.append(str(error))
+                continue
             truth = [{"step": step, "loss": loss(cell.id, step)} for step in range(1, STEPS + 1)]
             died = [n for (run, _), n in self.world.deaths.items() if run == cell.id]
             deaths = max(died, default=0)
