@@ -87,7 +87,7 @@ def check_shell(words: list[str]) -> None:
 
 def check_deepwide(words: list[str]) -> None:
     """The verb exists and has the options."""
-    load(None)
+    load()
     command: Any = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command, words = command.commands[words[0]], words[1:]

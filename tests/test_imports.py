@@ -3,10 +3,13 @@
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from benchmarks.journeys import ROOT, walk
 
 import deepwide
+from deepwide.cli.tour import SWEEP
 from source import circles, inner_imports, modules, past_a_door, room
 
 HEAVY = (
@@ -144,6 +147,18 @@ def test_a_command_passes_through_few_modules(words: str, most: int) -> None:
     )
     modules = ast.literal_eval(done.stdout.splitlines()[-1])
     assert len(modules) <= most, modules
+
+
+@pytest.mark.slow
+def test_a_sweep_and_its_workers_pass_through_few_modules(tmp_path: Path) -> None:
+    """Fewer than before every verb was an answer (53 and 65)."""
+    spec = tmp_path / "one.toml"
+    spec.write_text(SWEEP)
+    one_cell = '--set iso.params=["10k"] --set iso.depths=[1] --set iso.tokens=2k'
+    processes = walk([f"sweep run {spec} --runs {tmp_path / 'runs'} {one_cell}"], tmp_path, ROOT / "src")
+    loaded = {process["asked"].split()[0]: process["modules"] for process in processes}
+    assert len(loaded["sweep"]) <= 52, loaded["sweep"]
+    assert len(loaded["worker"]) <= 55, loaded["worker"]
 
 
 def test_bounds_need_flint_and_no_scipy() -> None:

@@ -17,7 +17,7 @@ from deepwide.cli.app import HOME, app, console, load, visible
 
 def test_every_verb_has_its_home() -> None:
     """A verb that is not in HOME would load every module each time it is called."""
-    load(None)
+    load()
     group = typer.main.get_command(app)
     assert set(getattr(group, "commands")) == set(HOME)  # noqa: B009
     for info in app.registered_commands:

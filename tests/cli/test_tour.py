@@ -17,7 +17,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Commands that the tour would have run."""
     commands: list[list[str]] = []
     monkeypatch.setattr(tour, "app", lambda words, **_: commands.append(words))
-    monkeypatch.setattr(tour, "load", lambda _: None)
+    monkeypatch.setattr(tour, "load", lambda: None)
     return commands
 
 
@@ -62,7 +62,7 @@ def test_runs_that_give_no_law_end_the_tour_in_good_order(
             raise DeepwideError("these runs give no law.")
 
     monkeypatch.setattr(tour, "app", answer)
-    monkeypatch.setattr(tour, "load", lambda _: None)
+    monkeypatch.setattr(tour, "load", lambda: None)
     tour.tour(tmp_path)
     text = capsys.readouterr().out
     assert "deepwide: these runs give no law." in text

@@ -51,7 +51,7 @@ def _run() -> int | None:
     from deepwide.cli.app import app, load, write_what_can_be_encoded
 
     write_what_can_be_encoded()
-    load(sys.argv[1] if len(sys.argv) > 1 else None)
+    load(*sys.argv[1:])
     try:
         code: int | None = app(standalone_mode=False)
         return code

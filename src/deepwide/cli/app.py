@@ -166,11 +166,13 @@ HOME = {
 }
 
 
-def load(verb: str | None) -> None:
-    """Register the verb's module, or every module when there is no such verb (help, a typing error)."""
-    if HOME.get(verb or "") == "planner":  # these answer at once: no threads for numpy, no garbage to collect
+def load(*words: str) -> None:
+    """Register the module of the verb that is called, or every module when there is no such verb (help, a mistake)."""
+    verb = words[0] if words else ""
+    if HOME.get(verb) == "planner":  # these answer at once: no threads for numpy, no garbage to collect
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     else:
         gc.enable()
-    for module in (HOME[verb],) if verb in HOME else dict.fromkeys(HOME.values()):
+    home = HOME | {"sweep": "sweep"} if words[:2] == ("sweep", "run") else HOME  # a driver designs nothing
+    for module in (home[verb],) if verb in home else dict.fromkeys(home.values()):
         import_module(f"deepwide.cli.{module}")

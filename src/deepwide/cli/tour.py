@@ -73,7 +73,7 @@ def tour(
     out: Annotated[Path, typer.Option(help="Folder for the pictures, the sweep and its law.")] = Path("out"),
 ) -> None:
     """A few minutes' walk: plan, audit, ask the theory, measure a rank, run a sweep, fit a law, test a paper."""
-    load(None)
+    load()
     home = out.resolve()
     console().print(f"The tour's sweep is written to {escape(str(write_text(home / 'sweep.toml', SWEEP)))}")
     for number, (question, command, needed) in enumerate(steps(home), 1):

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 from deepwide.data.cache import cache_folder, check_file, check_private, close_to_others, make_private
 from deepwide.data.config import DataConfig
 from deepwide.data.sources import documents, files
-from deepwide.data.tables import Row, Table, label_names, rows, table_files
 from deepwide.data.tokenisers import Tokeniser, make_tokeniser, stored_tokeniser
 from deepwide.errors import DeepwideError, OutsideError
 from deepwide.files import move, read_json, remove_folder, sync, sync_folder, temporary_beside, write_new, write_text
+
+if TYPE_CHECKING:
+    from deepwide.data.tables import Row, Table  # loaded where a table is read
 
 VERSION = "1"  # of splitting and tokenising: raise it when the same text would give other tokens
 QUICKLY_COUNTED = 1 << 28  # bytes of files whose tokens are counted without being asked
@@ -53,12 +55,12 @@ class Corpus:
     checksum: str  # of tokens and tokeniser
 
 
-def fingerprint(config: DataConfig, table: Table | None = None) -> str:
+def fingerprint(config: DataConfig, table: "Table | None" = None) -> str:
     """What the tokens depend on, as a hash. Reads every document, unless the files look as they did last time."""
     return _fingerprint(config.resolved(), table, _stamp(config, table))
 
 
-def prepare(config: DataConfig, expected: str | None = None, table: Table | None = None) -> Corpus:
+def prepare(config: DataConfig, expected: str | None = None, table: "Table | None" = None) -> Corpus:
     """The corpus of a config, made if this machine does not have it yet; with a `table`, of its rows.
 
     With the fingerprint that a run began with, the source is not read when its tokens are on this machine.
@@ -78,13 +80,15 @@ def prepare(config: DataConfig, expected: str | None = None, table: Table | None
     return _open(config, name)
 
 
-def labels(config: DataConfig, table: Table) -> tuple[str, ...]:
+def labels(config: DataConfig, table: "Table") -> tuple[str, ...]:
     """The labels of a table, read once while its files look the same."""
     return _labels(config.source, table, _stamp(config, table))
 
 
 @lru_cache(maxsize=64)
-def _labels(source: str, table: Table, stamp: str) -> tuple[str, ...]:  # noqa: ARG001
+def _labels(source: str, table: "Table", stamp: str) -> tuple[str, ...]:  # noqa: ARG001
+    from deepwide.data.tables import label_names
+
     return label_names(source, table)
 
 
@@ -117,7 +121,7 @@ def _is_nameless(home: Path) -> bool:
     return isinstance(about, dict) and "fingerprint" not in about
 
 
-def _stamp(config: DataConfig, table: Table | None) -> str:
+def _stamp(config: DataConfig, table: "Table | None") -> str:
     """Names, sizes and times of the files: enough to know that they need not be read again."""
     facts = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in _files(config, table)]
     what: list[Any] = [VERSION, config.resolved().model_dump(), facts]
@@ -125,15 +129,17 @@ def _stamp(config: DataConfig, table: Table | None) -> str:
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
 
-def _files(config: DataConfig, table: Table | None) -> list[Path]:
+def _files(config: DataConfig, table: "Table | None") -> list[Path]:
     if table is None:
         return files(config)
+    from deepwide.data.tables import table_files
+
     sources = [source for source in (config.source, table.held_out) if source]
     return [path for source in sources for together in table_files(source, table) for path in together]
 
 
 @lru_cache(maxsize=64)
-def _fingerprint(config: DataConfig, table: Table | None, stamp: str) -> str:
+def _fingerprint(config: DataConfig, table: "Table | None", stamp: str) -> str:
     home = make_private(make_private(cache_folder()) / "sources")
     memo = home / f"{stamp}.json"
     if _files(config, table) and memo.is_file():
@@ -166,7 +172,7 @@ def _check_of(stamp: str, name: str) -> str:
     return hashlib.sha256(f"deepwide/source/{stamp}/{name}".encode()).hexdigest()
 
 
-def _split(config: DataConfig, table: Table | None) -> float:
+def _split(config: DataConfig, table: "Table | None") -> float:
     """The share below which a row's place puts it into validation; a few rows need a larger one."""
     places = sorted({_place(row[0]) for row in _rows(config, table, held_out=False)})
     if len(places) < 2:
@@ -178,20 +184,22 @@ def _split(config: DataConfig, table: Table | None) -> float:
     return min(max(config.validation, math.nextafter(places[0], 1)), places[-1])
 
 
-def _rows(config: DataConfig, table: Table | None, *, held_out: bool) -> Iterator[Row]:
+def _rows(config: DataConfig, table: "Table | None", *, held_out: bool) -> "Iterator[Row]":
     if table is None:
         return ((document,) for document in documents(config))
+    from deepwide.data.tables import rows
+
     return rows(table.held_out if held_out and table.held_out else config.source, table)
 
 
-def _part(config: DataConfig, table: Table | None, share: float | None, validation: bool) -> Iterator[Row]:
+def _part(config: DataConfig, table: "Table | None", share: float | None, validation: bool) -> "Iterator[Row]":
     """The rows of a part; without a share, those that are held out are the validation set."""
     if share is None:
         return _rows(config, table, held_out=validation)
     return (row for row in _rows(config, table, held_out=False) if in_validation(row[0], share) == validation)
 
 
-def _make(config: DataConfig, table: Table | None, name: str) -> None:
+def _make(config: DataConfig, table: "Table | None", name: str) -> None:
     home = _home(name)
     make_private(make_private(cache_folder()) / "tokens")
     check_private(cache_folder(), home.parent)

@@ -23,10 +23,10 @@ from deepwide.training.config import RunConfig, resolve, task_of
 from deepwide.training.hardware import find_device, is_out_of_memory, keep_memory
 from deepwide.training.optimiser import Optimiser, rate
 from deepwide.training.parallel import World, world
-from deepwide.training.proximal import Autosizer
 
 if TYPE_CHECKING:
     from deepwide.run import RunFolder, RunWriter
+    from deepwide.training.proximal import Autosizer
 
 Progress = Callable[[Mapping[str, Any]], None]
 HALVINGS = 5  # of the micro-batch, before a run is declared too large
@@ -84,6 +84,8 @@ class Learner:
         if self.config.autosize.strength:
             if self.here.size > 1:
                 raise DeepwideError("auto-sizing needs whole rows of weights: train in one process.")
+            from deepwide.training.proximal import Autosizer
+
             self.autosizer = Autosizer(self.model, self.config.autosize)
         if tensors is not None:
             self.step, self.first_loss, self.last_loss = int(state["step"]), state["first_loss"], state["last_loss"]
