@@ -65,6 +65,20 @@ def test_a_law_allows_for_growth_that_changes_beyond_its_runs() -> None:
     assert law.growth_error > 0
 
 
+def test_a_law_s_normal_limits_are_those_of_student_s_t() -> None:
+    """A law multiplies its errors by 1.96; with few runs the fit's own limits are wider."""
+    fit = fit_ridge(small_sweep(sizes=SMALL[:3]), bootstrap=0)
+    law = fit.law()
+    assert law is not None
+    assert law.covariance is not None
+    quantile = stats.t.ppf(0.975, fit.dof)
+    assert quantile > 2.1, "few enough runs to matter"
+    shift, covariance = fit._at_minimum()
+    variance = covariance[0, 0] * (quantile / stats.norm.ppf(0.975)) ** 2
+    variance += max([(math.log(other.minimum) - shift) ** 2 for other in fit.others], default=0.0)
+    assert law.covariance[0][0] == pytest.approx(variance, rel=1e-3)
+
+
 def test_the_error_of_the_minimum_is_that_of_moving_the_coefficients() -> None:
     """The delta method against finite differences, of a bowl whose minimum is not at the law's depth."""
     fit = fit_ridge(small_sweep(noise=0.002), bootstrap=0)

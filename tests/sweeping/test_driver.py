@@ -196,6 +196,27 @@ def test_a_worker_that_renews_nothing_for_the_length_of_its_lease_is_replaced(me
     assert 60 < executor.seconds < 75, "not before the length of a lease by the driver's own clock, and soon after"
 
 
+class Lingering(CutOff):
+    """An executor whose only worker finishes its cell, and is never said to have ended."""
+
+    def start(self, folders: Sequence[Path], owner: str) -> int:
+        self.owners.append(owner)
+        work(folders, owner=owner)
+        return 1
+
+    def stop(self, jobs: Sequence[int]) -> None:
+        self.stopped += len(jobs)
+
+
+def test_a_worker_that_has_finished_and_does_not_leave_is_not_waited_for(memory: Path) -> None:
+    (cell,) = cells_of(toys(grid={}, seeds=[0]))
+    executor = Lingering()
+    Driver(executor, clock=lambda: executor.seconds).drive([cell], memory, stop=lambda: executor.seconds > 60)
+    assert executor.seconds < 30
+    assert (len(executor.owners), executor.stopped) == (1, 1)
+    assert cell_state(cell, memory).state == "done"
+
+
 class Scripted:
     """An executor whose workers do what a script says, at once; one poll is one second."""
 
