@@ -268,6 +268,13 @@ def test_the_page_on_fits_quotes_the_calibration(numbers: tuple[str, ...]) -> No
     assert shows("docs/fit.md", *numbers)
 
 
+def test_the_page_on_studies_quotes_what_further_runs_would_settle() -> None:
+    for pool in result("studies/depth-width-next.json")["pools"].values():
+        best = max(pool["plans"].values(), key=lambda plan: plan["limited on both sides"])
+        assert shows("docs/studies.md", f"{best['train_flops']:.2g}".replace("e+", "e"))
+        assert shows("docs/studies.md", f"{100 * best['limited on both sides']:g}")
+
+
 def test_the_page_on_training_shows_the_speed_that_was_measured() -> None:
     measured = result("train/speed.json")["rows"]
     assert [(row["depth"], row["width"]) for row in measured] == [(2, 64), (4, 128), (6, 256), (8, 512)]
