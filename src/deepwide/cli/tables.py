@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from deepwide.shape import BuiltCount, DeviceMemory
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
-FIRST = ("experts-without-data", "law-extrapolated")  # notes that stand beside the answer, not below it
+FIRST = (
+    "experts-without-data",
+    "law-extrapolated",
+    "exceeds-memory",
+)  # notes that stand beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
@@ -147,11 +151,11 @@ def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
 
 def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
-    to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
+    to.print(f"[bold]Plan for {plan.asked}[/bold]\n")
     to.print(f"  [bold green]{plan.shape.describe()}[/bold green]  ({plan.family})")
     notes = show_warnings(plan.notes, to)
     to.print()
-    fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
+    fixed = {None: "", "latency": " (the limit on time chose another)"}.get(plan.fixed, f" ({plan.fixed} is fixed)")
     depth = span(plan.law_depth, of="95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
@@ -175,7 +179,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "step time",
         "decode time",
         "<<",
-        title="The same budget at other depths",
+        title=f"The same {'size' if _gave_way(plan) else 'budget'} at other depths",
     )
     for c in plan.candidates:
         chosen = c.depth == plan.shape.depth
@@ -208,6 +212,11 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
         f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
+
+
+def _gave_way(plan: "Plan") -> bool:
+    """Whether a limit on time took another shape than the budget alone would have."""
+    return plan.speed is not None and not plan.speed.without_limit.chosen
 
 
 def _parameters(plan: "Plan") -> list[tuple[str, str]]:

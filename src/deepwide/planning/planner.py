@@ -92,7 +92,7 @@ class Plan(Answer):
     law_params: (
         float  # (active) block parameters at which laws were asked: the budget's; with a fixed side, the shape's
     )
-    fixed: str | None  # "depth" or "width", if the user fixed it
+    fixed: str | None  # "depth" or "width", if the user fixed it; "latency", if a limit on time chose the shape
     law_depth: Interval  # its interval is the error of the law's own coefficients
     law_width: Interval
     measured_depth: Interval | None  # where all public loss data put the best depth; None: the law has its own data
@@ -122,10 +122,22 @@ class Plan(Answer):
         """How far the integer shape is from the budget, as a fraction."""
         return self.reached / self.budget - 1
 
+    @property
+    def asked(self) -> str:
+        """The budget and the limit on time in words: 7B block parameters within 8 ms per token."""
+        limit = "" if self.speed is None else self.speed.limit_words
+        return f"{self.budget_words} {limit}".rstrip()
+
+    @property
+    def used(self) -> str:
+        """`asked`; where the shape is more than 3% off the budget, with what it takes of it: 2.9B of 7B block …."""
+        if abs(self.miss) <= CLOSE:
+            return self.asked
+        show = {"memory": show_bytes, "flops": lambda amount: f"{amount:.3g}"}.get(self.budget_kind, show_count)
+        return f"{show(self.reached)} {'of' if self.miss < 0 else 'instead of'} {self.asked}"
+
     def __str__(self) -> str:
-        return (
-            f"Plan for {self.budget_words}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
-        )
+        return f"Plan for {self.asked}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
 
     __repr__ = __str__
 
@@ -147,7 +159,7 @@ class Plan(Answer):
             inner = f"{moe.active}{shared} of {moe.experts} experts of {moe.width:,}"
             size = f"{size}, {show_count(self.params.active)} active"
         lines = [
-            f"{self.budget_words}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
+            f"{self.used}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
             f"{inner} ({self.family})",
             f"{size}; {show_count(self.tokens)} tokens take "
             f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
@@ -219,9 +231,9 @@ def plan(
     pipeline_stages, and for a mixture experts, active, shared and granularity. `bandwidth` (bytes per second) and
     `layer_us` (microseconds per layer) give the decode time.
 
-    `machine` gives it instead: a preset's name, a measured profile or its file. With `latency` (8ms per token) or
-    `throughput` (tokens per second of the whole `batch`) the plan has the least expected loss among shapes within the
-    budget that decode as quickly at the end of the context.
+    `machine` gives it instead: a preset's name, a measured profile or its file; heads and feed-forward divide over its
+    devices. With `latency` ("8ms" per token) or `throughput` (tokens per second of the whole `batch`) the plan has the
+    least expected loss among shapes within the budget that decode as quickly at the end of the context.
 
     >>> print(plan("1.3B"))
     Plan for 1.3B block parameters: 42 × 1536, 1,455,226,368 parameters
@@ -242,16 +254,21 @@ def plan(
     decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us)
     limited = None
     if (machine, latency, throughput) != (None, None, None):
-        limited = decode = _speed_limit(machine, latency, throughput, batch, wanted.context, bandwidth, layer_us, width)
+        limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
+        split = math.lcm(wanted.tensor_parallel, limited.machine.devices)
+        if split != wanted.tensor_parallel:
+            wanted = Style.of(style | {"tensor_parallel": split})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
-    shape, speed = wanted.shape(*(int(values[0]) for values in rounded)), None
+    unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
+    tokens_from, speed = limit.tokens_from, None
     if limited is not None:
-        unlimited, tried = shape, _search(wanted, chosen, compute, limit, shape, at_most)
-        shape, speed = tried.within(limited, depth)
-        fixed = fixed if shape == unlimited else "latency"
+        shape, speed = _search(wanted, chosen, compute, limit, unlimited, at_most).within(limited, depth)
+        if shape != unlimited:
+            fixed = fixed or "latency"
+            tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
     reached, params = float(limit.measure(shape)), shape.params
     # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
     law_params = float(optimum.block_params[0]) if fixed is None else float(params.active_block)
@@ -259,10 +276,10 @@ def plan(
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
-    train_tokens = limit.tokens or 20 * params.active
+    train_tokens = limit.tokens or 20 * unlimited.active_params  # what a limit on time costs is at equal tokens
     candidates = _candidates(wanted, shape, chosen, law_params, decode)
     search = None
-    if fixed != "latency" and abs(reached / limit.amount - 1) > CLOSE:
+    if shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
     mixture = None if wanted.experts is None else Mixture.of(shape, wanted.dense_ratio)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
@@ -282,7 +299,7 @@ def plan(
         family=wanted.family,
         params=params,
         tokens=train_tokens,
-        tokens_from=limit.tokens_from,
+        tokens_from=tokens_from,
         train_flops_per_token=per_token,
         train_flops=per_token * train_tokens,
         training_bytes_per_sequence=training.activations + training.logits,
@@ -296,7 +313,7 @@ def plan(
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
         notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
-        + ([] if speed is None else speed.notes()),
+        + ([] if speed is None else speed.notes(chosen.name, inference_precision)),
         mixture=mixture,
         speed=speed,
     )
@@ -306,7 +323,7 @@ def _speed_limit(
     machine: "str | Path | MachineProfile | None",
     latency: float | str | None,
     throughput: float | str | None,
-    batch: int,
+    budget: Budget,
     context: int,
     bandwidth: float | str,
     layer_us: float,
@@ -321,7 +338,7 @@ def _speed_limit(
         raise DeepwideError("a limit on time chooses the width: fix the depth or nothing.")
     own = None if machine is not None else Decoding.of(bandwidth, layer_us)
     rates = None if own is None else (own.bytes_per_second, own.layer_seconds)
-    return SpeedLimit.of(machine, latency, throughput, batch, context, rates)
+    return SpeedLimit.of(machine, latency, throughput, budget.batch, context, rates, budget.inference_precision)
 
 
 def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Shape, at_most: bool) -> "Search":

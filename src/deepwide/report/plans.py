@@ -9,7 +9,7 @@ from deepwide.planning import RULE_OF_COST, Audit, Plan
 from deepwide.quantities import plural, show_bytes, show_count
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
 
-FIRST = ("experts-without-data", "law-extrapolated")  # notes that make the whole answer doubtful
+FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory")  # notes that make the whole answer doubtful
 
 
 def plan_report(plan: Plan) -> Report:
@@ -60,7 +60,7 @@ def plan_report(plan: Plan) -> Report:
         _data(plan.model_dump_json(indent=1), "plan.json"),
     )
     lead = f"{shape.depth} layers × {shape.width:,} wide, {params.total:,} parameters."
-    return Report("plan", f"Plan for {plan.budget_words}", lead, sections)
+    return Report("plan", f"Plan for {plan.asked}", lead, sections)
 
 
 def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = ()) -> Report:

@@ -50,6 +50,7 @@ PLANNER = {
     "close": "CLOSE",
     "missing": "MISSING",
     "leaving_the_law": "LEAVING_THE_LAW",
+    "dear": "DEAR",
     "narrower_heads": "NARROWER_HEADS",
     "odd_heads": "ODD_HEADS",
     "stretching": "STRETCHING",

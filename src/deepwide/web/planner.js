@@ -353,7 +353,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       if (least.score < (best?.score ?? Infinity)) best = least;
     }
   }
-  if (best === null || Math.abs(Math.log(best.reached / amount)) > prices.close) {
+  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > prices.close) {
     const wide = fixedWidth ? rint(width) : null;
     search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver });
     if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;

@@ -95,6 +95,7 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
   if (side) first += `; with the ${side} you fixed, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
   else first += `, and ${shape.depth} × ${shape.width} is the nearest shape that divides well.`;
   const others = candidates.filter((c) => c.depth !== shape.depth && c.loss_percent !== null);
+  if (candidates.length === 1) return `${first} No other depth that was tried divides as asked at this size.`;
   if (!others.length) return `${first} No loss data reach this far, so nothing measured says what another depth would cost.`;
   const better = others.filter((c) => c.loss_percent.high < 0);
   if (better.length) {
