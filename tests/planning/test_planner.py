@@ -461,7 +461,7 @@ def test_a_plan_with_experts_says_that_no_data_stand_behind_its_depth_and_what_i
     assert "recalled" in notes["experts-published"].text
     assert best.mixture is not None
     assert best.mixture.granularity == pytest.approx(8 / 3 * best.shape.width / best.shape.experts.width)  # type: ignore[union-attr]
-    assert best.mixture.granularity == pytest.approx(12, rel=0.35)
+    assert best.mixture.granularity == pytest.approx(12, rel=0.01)
     assert "granularity-missed" not in notes
     assert "granularity-missed" in {note.code for note in plan("1.3B", experts=64, active=8, granularity=4000).notes}
     assert "experts-without-data" not in {note.code for note in plan("1.3B").notes}

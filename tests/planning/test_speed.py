@@ -96,7 +96,9 @@ CASES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))  # shrinking takes minutes
+@settings(
+    max_examples=12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)  # shrinking takes minutes
 @given(st.floats(7.5, 10.5), CASES, st.lists(st.floats(0.35, 3), min_size=2, max_size=2))
 def test_a_looser_limit_never_gives_more_expected_loss(
     size: float, options: dict[str, Any], shares: list[float]

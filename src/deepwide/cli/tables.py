@@ -278,7 +278,9 @@ def show_audit(audit: "Audit", to: Console) -> None:
     to.print()
     about = "" if audit.exact else "≈ "
     p, instead = audit.params, audit.instead
-    active = f", {about}{p.active:,} active" if p.inactive else ""
+    size = f"{about}{p.total:,} total, {about}{p.block:,} in blocks"
+    if p.inactive:
+        size = f"{about}{p.total:,} total, {about}{p.active:,} active; in blocks {p.block:,}, {p.active_block:,} active"
     here = "past it, depth and width trade evenly"
     if not audit.past_threshold:
         here = "below it, depth is worth more than any width"
@@ -287,10 +289,10 @@ def show_audit(audit: "Audit", to: Console) -> None:
         show_notes(notes, to)
     show_facts(
         [
-            ("parameters", f"{about}{p.total:,} total, {about}{p.block:,} in blocks{active}"),
+            ("parameters", size),
             ("law's depth", span(audit.law_depth)),
             ("depth / law", span(audit.depth_over_law, 2)),
-            *([("by active parameters", span(measured, 2))] if (measured := _active(audit)) else []),
+            *([("by total parameters", span(measured, 2))] if (measured := _by_total(audit)) else []),
             ("loss against the law's depth", percent(audit.loss_percent)),
             *_worth(audit),
             ("the same size at the law's depth", describe_briefly(instead) if instead else "not planned for this kind"),
@@ -311,13 +313,18 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
     worth = audit.worth
     if worth is None:
         return []
-    parts = (("parameters", worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
+    params = "active parameters" if audit.params.inactive else "parameters"
+    parts = ((params, worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
     each = ", ".join(f"{_more(interval)} {name}" for name, interval in parts)
     facts = [("made up by", f"{each} ({worth.surface} surface, {show_count(worth.tokens)} tokens)")]
     if worth.money is not None:
-        low, high = worth.money.low or 0.0, worth.money.high or 0.0
-        facts.append(("in money", f"{worth.money.value:+,.0f} ({low:+,.0f} to {high:+,.0f}) for the FLOPs"))
+        facts.append(("in money", f"{_money(worth.money)} for the FLOPs"))
     return facts
+
+
+def _money(interval: Interval) -> str:
+    limits = "" if interval.low is None else f" ({interval.low:+,.0f} to {interval.high:+,.0f})"
+    return f"{interval.value:+,.0f}{limits}"
 
 
 def _more(interval: Interval) -> str:
@@ -325,8 +332,8 @@ def _more(interval: Interval) -> str:
     return f"{interval.value:+.0f}%{limits}"
 
 
-def _active(audit: "Audit") -> Interval | None:
-    return audit.verdict_active.measured if audit.verdict_active else None
+def _by_total(audit: "Audit") -> Interval | None:
+    return audit.verdict_total.measured if audit.verdict_total else None
 
 
 def describe_briefly(shape: Shape) -> str:
@@ -340,17 +347,22 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     """Several models, one row each; what could not be read has its reason as its row."""
     from deepwide.planning import RULE_OF_COST
 
-    rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
+    priced = any(a.worth is not None and a.worth.money is not None for a in audits)
+    money = ("in money (95%)<<",) if priced else ()
+    rows = table(
+        "model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", *money, "instead<<"
+    )
     if audits:
         rows.title = Text(f"According to the {audits[0].law} law")
     for a in audits:
         instead = f"{a.instead.depth} × {a.instead.width:,}" if a.instead else "–"
         extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)
-        size = ("" if a.exact else "≈ ") + show_count(a.params.block)
-        ratio = _ratio(a.depth_over_law) + (f"; {_ratio(active)} active" if (active := _active(a)) else "")
+        size = ("" if a.exact else "≈ ") + show_count(a.params.active_block) + (" active" if a.params.inactive else "")
+        ratio = _ratio(a.depth_over_law) + (f"; {_ratio(whole)} by total" if (whole := _by_total(a)) else "")
+        worth = ([_money(a.worth.money) if a.worth and a.worth.money else "no data"]) if priced else []
         verdict = Text(a.words, style=COLOURS[a.verdict.outcome])
         loss = percent(a.loss_percent) + ("*" if extrapolated else "")
-        add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, instead)
+        add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, *worth, instead)
     if audits:
         show(rows, to)
     for name, reason in failures:

@@ -68,7 +68,7 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     rows = [row for audit in audits for row in audit.rows()]
     unread = [{"name": name, "outcome": "not read", "error": reason} for name, reason in failures]
     columns = {
-        "name": "model", "depth": "depth", "width": "width", "block_params": "block parameters",
+        "name": "model", "depth": "depth", "width": "width", "block_params": "(active) block parameters",
         "depth_over_law": "depth / law", "depth_over_law_low": "from", "depth_over_law_high": "to",
         "outcome": "verdict", "cost": "cost", "loss_percent": "loss %", "loss_percent_low": "from",
         "loss_percent_high": "to", "instead_depth": "depth instead", "instead_width": "width instead",
@@ -81,9 +81,10 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     sections = [Section("Verdicts", tuple(blocks))]
     for audit in audits:
         params = audit.params
+        active = f", {params.active_block:,} of these active" if params.inactive else ""
         facts = (
             ("shape", audit.shape.describe()),
-            ("parameters", f"{params.total:,} total, {params.block:,} in blocks"),
+            ("parameters", f"{params.total:,} total, {params.block:,} in blocks{active}"),
             ("law's depth", f"{span(audit.law_depth)} ({audit.law}: {audit.law_status})"),
             ("the same size at the law's depth", audit.instead.describe() if audit.instead else "not planned"),
             ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers (Levine et al. 2020)"),

@@ -118,7 +118,7 @@ def page_constants(laws: Sequence[str | Path | Law] = ()) -> dict[str, Any]:
                 "name": model.name,
                 "depth": model.shape.depth,
                 "width": model.shape.width,
-                "block": model.shape.block_params,
+                "block": model.params.active_block,
                 "published_total": model.published_total,
                 "dense": model.shape.experts is None,
             }
