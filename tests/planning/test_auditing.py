@@ -118,6 +118,7 @@ def test_experts_are_judged_by_active_parameters_as_they_are_planned_and_by_tota
     (note,) = [note for note in result.notes if note.code == "experts"]
     assert (note.data["active"], note.data["block"]) == (active, result.params.block)
     assert audit("gpt2").verdict_total is None
+    assert audit("mixtral-8x7b").words.startswith("too shallow by active and total parameters, ")
 
 
 def test_theory_s_threshold_is_log_3_of_the_width() -> None:

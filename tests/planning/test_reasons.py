@@ -77,6 +77,7 @@ def speed_of(loss: float, **changes: Any) -> Speed:
         "frontier": [row_of(12, 0.0079, loss, chosen=True)],
         "without_limit": row_of(24, 0.02, 0.0, chosen=loss == 0),
         "quicker_and_better": None,
+        "weights": "bf16",
         "device_bytes": 10**9,
         "memory_bytes": 8 * 10**10,
     }
@@ -115,7 +116,8 @@ def test_without_a_limit_a_shape_that_beats_the_plan_is_named() -> None:
 
 
 def test_a_model_that_exceeds_the_memory_of_a_device_is_a_note() -> None:
-    note = speed_of(0.0, devices=8, device_bytes=9 * 10**10).notes("levine", "fp8")[-1]
+    other, note = speed_of(0.0, devices=8, device_bytes=9 * 10**10).notes("levine", "fp8")[-2:]
+    assert other.text == "times are those of weights in bf16, memory is that of weights in fp8"
     assert note.code == "exceeds-memory"
     assert "weights (fp8) and cache (2 × 2,048 tokens) take 90 GB, and each of its devices has 80 GB" in note.text
     assert note.data == {"device_bytes": 9 * 10**10, "memory_bytes": 8 * 10**10}

@@ -207,8 +207,8 @@ def show_judgement(judged: object) -> None:
     show(rows, to)
     to.print(
         "[dim]Errors are ln(predicted / measured depth); costs are of loss, by the set's own curvature. Pooled and the "
-        "constant aspect ratio (width / depth) are computed from the other sets; nanochat's ratio is 64. Not judged, as "
-        f"they name no best depth: {', '.join(judged.unjudged)}.[/dim]"
+        "constant aspect ratio (width / depth) come from the other sets; nanochat's ratio is 64. Not judged, as they "
+        f"name no best depth: {', '.join(judged.unjudged)}.[/dim]"
     )
     to.print(f"[bold]{judged.verdict.outcome}[/bold]  Rule: {judged.verdict.rule}.")
 

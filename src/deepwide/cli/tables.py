@@ -156,7 +156,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
     notes = show_warnings(plan.notes, to)
     to.print()
     fixed = {None: "", "latency": " (the limit on time chose another)"}.get(plan.fixed, f" ({plan.fixed} is fixed)")
-    depth = span(plan.law_depth, of="95% from its coefficients: ")
+    # A law with loss data of its own has the error of those data, the others that of their coefficients alone.
+    depth = span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
         facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))

@@ -90,7 +90,9 @@ class Audit(Answer):
         """The verdict and its cost in a few words."""
         outcome = self.verdict.outcome
         if self.verdict_total is not None:
-            outcome = f"{outcome} by active, {self.verdict_total.outcome} by total parameters"
+            other = self.verdict_total.outcome
+            both = f"{outcome} by active and total parameters"
+            outcome = both if other == outcome else f"{outcome} by active, {other} by total parameters"
         return f"{outcome}, {COST_WORDS[self.cost]}"
 
     @property

@@ -59,6 +59,7 @@ class Speed:
     frontier: list[SpeedRow]
     without_limit: SpeedRow  # the plan without a limit, with the law's depth or the one that was fixed
     quicker_and_better: SpeedRow | None  # without a limit: a shape that beats the plan in both time and expected loss
+    weights: str  # precision of the weights that the times are of
     device_bytes: int | None  # weights and cache on each device when serving; None: not counted
     memory_bytes: int | None  # that each device has, where it is known
 
@@ -76,6 +77,9 @@ class Speed:
         devices = f"; heads and feed-forward divide over its {self.devices} devices" if self.devices > 1 else ""
         text = f"decode time is that of {at}, on {self.machine}: {self.source}{devices}"
         notes.append(Note.of("machine", text, devices=self.devices))
+        if precision != self.weights:
+            text = f"times are those of weights in {self.weights}, memory is that of weights in {precision}"
+            notes.append(Note.of("precision-of-times", text, times=self.weights, memory=precision))
         needed, room = self.device_bytes, self.memory_bytes
         if needed is not None and room is not None and needed > room:
             each = "each of its devices" if self.devices > 1 else "it"

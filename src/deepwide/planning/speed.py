@@ -247,6 +247,7 @@ def _summary(search: Search, speed: SpeedLimit, chosen: _Option, plan: _Option, 
         frontier=[row(option) for option in sorted(rows, key=lambda o: o.seconds)],
         without_limit=row(plan),
         quicker_and_better=None if better is None else row(better),
+        weights=speed.machine.precision,
         device_bytes=speed.device_bytes(chosen.shape),
         memory_bytes=speed.machine.memory_bytes,
     )

@@ -6,7 +6,7 @@ from typing import Any
 from deepwide import figures
 from deepwide.answers import Interval, Note
 from deepwide.planning import RULE_OF_COST, Audit, Plan
-from deepwide.quantities import plural, show_bytes, show_count
+from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
 
 FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory")  # notes that make the whole answer doubtful
@@ -29,7 +29,8 @@ def plan_report(plan: Plan) -> Report:
             if plan.measured_depth
             else []
         ),
-        *([("fixed", plan.fixed)] if plan.fixed else []),
+        *([("fixed", plan.fixed)] if plan.fixed in ("depth", "width") else []),
+        *([("decoding", _decoding(plan))] if plan.speed else []),
         ("parameters", f"{params.total:,} total, {active}{params.active_block:,} in blocks (budget {plan.miss:+.1%})"),
         ("training", f"{plan.train_flops:.3g} FLOPs for {show_count(plan.tokens)} tokens ({plan.tokens_from})"),
         ("memory", memory),
@@ -61,6 +62,12 @@ def plan_report(plan: Plan) -> Report:
     )
     lead = f"{shape.depth} layers × {shape.width:,} wide, {params.total:,} parameters."
     return Report("plan", f"Plan for {plan.asked}", lead, sections)
+
+
+def _decoding(plan: Plan) -> str:
+    assert plan.speed is not None
+    limit = f" (asked: {plan.speed.limit_words})" if plan.speed.limit_words else ""
+    return f"{show_time(plan.speed.decode_seconds.value)} per token on {plan.speed.machine}{limit}"
 
 
 def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = ()) -> Report:

@@ -138,7 +138,9 @@ export function auditWords(audit, constants) {
   const about = audit.exact ? "" : "≈ ";
   const { params, instead, shape } = audit;
   const costWords = constants.audit.words;
-  const verdict = audit.by_total ? `${audit.outcome} by active, ${audit.totalOutcome} by total parameters` : audit.outcome;
+  const { outcome, totalOutcome } = audit;
+  const both = outcome === totalOutcome ? `${outcome} by active and total parameters` : `${outcome} by active, ${totalOutcome} by total parameters`;
+  const verdict = audit.by_total ? both : outcome;
   const size = params.inactive
     ? `${about}${grouped(params.active)} active; in blocks ${grouped(params.block)}, ${grouped(params.block - params.inactive)} active`
     : `${about}${grouped(params.block)} in blocks`;

@@ -122,7 +122,7 @@ export function planWords(plan, laws, constants) {
   const { params, shape, law } = plan;
   const all = planNotes(plan, laws, constants.planner);
   const side = plan.fixed === null ? "" : ` (${plan.fixed} is fixed)`;
-  const depth = span(plan.law_depth, 1, "95% from its coefficients: ");
+  const depth = span(plan.law_depth, 1, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
   const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
   if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
   facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
