@@ -248,8 +248,9 @@ def _notes(sets: Sequence[EvidenceSet], used: Sequence[EvidenceSet]) -> list[Not
             text = f"{each.name} ({span} block parameters) is {each.scope}: outside the levine law's sizes, not pooled"
             notes.append(Note.of("set-outside", text, set=each.name, smallest=each.sizes[0], largest=each.sizes[1]))
     few = len(used)
+    place, curvature = BETWEEN["place"], BETWEEN["log_curvature"]
     text = (
-        f"{plural(few, 'set')} {'says' if few == 1 else 'say'} little about how much sets differ: the interval rests on a "
-        f"prior, half-normal with scale {BETWEEN['place']:g} in ln depth and {BETWEEN['log_curvature']:g} in ln curvature"
+        f"{plural(few, 'set')} {'says' if few == 1 else 'say'} little about how much sets differ: the interval rests "
+        f"on a prior, half-normal with scale {place:g} in ln depth and {curvature:g} in ln curvature"
     )
     return [*notes, Note.of("between-prior", text, sets=few, **BETWEEN)]
