@@ -236,6 +236,23 @@ def test_every_public_model_gets_the_verdict_of_the_command_line(page: Any, tmp_
     assert page.evaluate("texts => texts.map(text => deepwide.audit(text))", texts) == expected
 
 
+def test_an_unknown_family_is_read_with_the_assumptions_of_the_command_line(page: Any, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 512, "num_hidden_layers": 9, "num_attention_heads": 8, "intermediate_size": 1408,
+             "vocab_size": 32000}  # fmt: skip
+    configs = [sizes | more for more in (
+        {}, {"model_type": "newest"}, {"hidden_act": "relu2", "attention_bias": True}, {"hidden_act": "it's"},
+        {"hidden_act": "silu", "use_bias": True, "use_qk_norm": True, "num_key_value_heads": 2},
+    )]  # fmt: skip
+    expected, texts = [], [json.dumps(config) for config in configs]
+    for text in texts:
+        path = tmp_path / "config.json"
+        path.write_text(text)
+        answer = audit(path, name="config.json")
+        assert any(note.code == "assumed" for note in answer.notes)
+        expected.append(lines_of(lambda console, answer=answer: show_audit(answer, console)))
+    assert page.evaluate("texts => texts.map(text => deepwide.audit(text))", texts) == expected
+
+
 def test_a_dropped_config_is_audited_and_stands_on_the_map(page: Any) -> None:
     config = write_config(find_model("llama-3-8b").shape, "llama")
     drop(page, "config.json", json.dumps(config))
