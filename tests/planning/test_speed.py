@@ -208,6 +208,7 @@ def test_a_model_larger_than_the_memory_of_its_machine_is_warned_of(
     # By hand: an equal share of what the whole plan takes, but for norms, which every device has.
     assert speed.device_bytes == pytest.approx(answer.inference_bytes / speed.devices, rel=0.01)
     assert ("exceeds-memory" in [note.code for note in answer.notes]) is not fits
+    assert ("whose 80 GB per device are too few" in answer.brief()) is not fits
 
 
 def test_a_size_below_the_budget_is_said_in_the_brief_and_in_the_heading() -> None:

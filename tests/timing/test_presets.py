@@ -46,5 +46,8 @@ def test_presets_say_how_many_devices_share_a_layer() -> None:
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(DeepwideError, match="did you mean 'eager'"):
         find_machine("egaer")
+    for wrong in (8, {}, None):
+        with pytest.raises(DeepwideError, match="a preset's name, a profile or its file"):
+            find_machine(wrong)  # type: ignore[arg-type]
     with pytest.raises(DeepwideError, match="There is no file"):
         find_machine("nowhere.json")

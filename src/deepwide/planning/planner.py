@@ -152,6 +152,8 @@ class Plan(Answer):
         quick = ""
         if self.speed is not None:
             quick = f", {show_time(self.speed.decode_seconds.value)} per token on {self.speed.machine}"
+            if not self.speed.fits:
+                quick += f", whose {show_bytes(self.speed.memory_bytes or 0)} per device are too few"
         inner = f"feed-forward {s.ff_width:,}"
         size = f"{show_count(self.params.total)} parameters in total"
         if (moe := s.experts) is not None:
@@ -159,7 +161,7 @@ class Plan(Answer):
             inner = f"{moe.active}{shared} of {moe.experts} experts of {moe.width:,}"
             size = f"{size}, {show_count(self.params.active)} active"
         lines = [
-            f"{self.used}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
+            f"{self.used}: {plural(s.depth, 'layer')} × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
             f"{inner} ({self.family})",
             f"{size}; {show_count(self.tokens)} tokens take "
             f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",

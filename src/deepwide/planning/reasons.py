@@ -63,6 +63,11 @@ class Speed:
     device_bytes: int | None  # weights and cache on each device when serving; None: not counted
     memory_bytes: int | None  # that each device has, where it is known
 
+    @property
+    def fits(self) -> bool:
+        """Whether weights and cache fit into the memory of each device, as far as both are known."""
+        return None in (self.device_bytes, self.memory_bytes) or (self.device_bytes or 0) <= (self.memory_bytes or 0)
+
     def notes(self, law: str, precision: str) -> list[Note]:
         """What the limit did to the plan, which machine it is about, and whether it fits there."""
         notes = [] if self.limit_seconds is None else [self._against_the_plan(law)]
@@ -81,7 +86,7 @@ class Speed:
             text = f"times are those of weights in {self.weights}, memory is that of weights in {precision}"
             notes.append(Note.of("precision-of-times", text, times=self.weights, memory=precision))
         needed, room = self.device_bytes, self.memory_bytes
-        if needed is not None and room is not None and needed > room:
+        if needed is not None and room is not None and not self.fits:
             each = "each of its devices" if self.devices > 1 else "it"
             text = (
                 f"the model does not fit on {self.machine}: weights ({precision}) and cache ({self.batch} × "

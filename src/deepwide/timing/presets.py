@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deepwide.answers import Interval
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.timing.profile import MachineProfile, PhaseProfile, load_machine
 
 H100_BYTES, H100_FLOPS = 3.35e12, 9.89e14  # per second, dense bf16: recalled, not confirmed
@@ -93,6 +93,8 @@ def find_machine(name: str | Path | MachineProfile) -> MachineProfile:
         return name
     if str(name) in PRESETS:
         return PRESETS[str(name)]
+    if not isinstance(name, str | Path):
+        raise DeepwideError(f"a machine is a preset's name, a profile or its file, not {quoted(name)}.")
     path = Path(name)
     if path.suffix == ".json":
         return load_machine(path)
