@@ -407,3 +407,12 @@ def test_a_limit_on_time_is_in_the_heading_and_says_what_is_fixed() -> None:
 def test_a_model_too_large_for_its_machine_is_a_warning_at_the_top() -> None:
     text = " ".join(run("plan", "70B", "--machine", "eager").stdout.split())
     assert text.index("Warning: the model does not fit on eager") < text.index("best depth")
+
+
+def test_a_split_plan_shows_the_memory_of_the_fullest_device_by_depth() -> None:
+    text = run(
+        "plan", "1.3B", "--kv-heads", "8", "--tensor-parallel", "4", "--data-parallel", "2", "--zero", "1"
+    ).stdout
+    assert "Memory of the fullest device" in text
+    assert "tensor 4 × pipeline 1 × data 2, ZeRO 1" in " ".join(text.split())
+    assert "Memory of the fullest device" not in run("plan", "1.3B").stdout

@@ -107,6 +107,12 @@ def plan(
     width_multiple: Annotated[int | None, typer.Option(help="Width in multiples of this, such as 64 or 128.")] = None,
     tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this, and by the devices of --machine.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Layers divisible by this.")] = 1,
+    data_parallel: Annotated[
+        int, typer.Option(help="Copies that read other sequences: memory per device; see --zero.")
+    ] = 1,
+    zero: Annotated[
+        int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
+    ] = 0,
     experts: Annotated[
         int | None, typer.Option(help="Experts per layer; the budget then counts block parameters that are active.")
     ] = None,
@@ -190,6 +196,8 @@ def plan(
         machine=machine,
         latency=latency,
         throughput=throughput,
+        data_parallel=data_parallel,
+        zero=zero,
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:

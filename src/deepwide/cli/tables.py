@@ -168,6 +168,11 @@ def show_plan(plan: "Plan", to: Console) -> None:
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
     memory = f"training {state} plus {sequence} per sequence; inference {served}, cache {cached} per token"
     facts.append(("memory", memory))
+    share = next((c.device for c in plan.candidates if c.depth == plan.shape.depth), None)
+    if plan.split is not None and share is not None:
+        each = f"training {show_bytes(share.training_bytes)}, serving {show_bytes(share.serving_bytes)}"
+        length = f"one sequence of {plan.shape.context:,} per micro-batch"
+        facts.append(("per device", f"{each}: {plan.split.words}, {length}"))
     if plan.speed is not None:
         facts.append(("decoding", _decoding(plan.speed)))
     show_facts(facts, to)
@@ -197,6 +202,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
         )
     to.print()
     show(rows, to)
+    if plan.split is not None and any(c.device for c in plan.candidates):
+        _show_shares(plan, to)
     if plan.speed is not None:
         show_frontier(plan.speed, to)
     show_opinions(plan.opinions, to)
@@ -213,6 +220,17 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
         f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
+
+
+def _show_shares(plan: "Plan", to: Console) -> None:
+    """Memory of the fullest device, of every candidate."""
+    heads = ("depth", "width", "weights and optimiser", "activations", "training", "cache", "serving")
+    rows = table(*heads, title="Memory of the fullest device")
+    for c in plan.candidates:
+        if (share := c.device) is not None:
+            each = (share.state_bytes, share.activation_bytes, share.training_bytes, share.cache_bytes)
+            add(rows, str(c.depth), f"{c.width:,}", *map(show_bytes, (*each, share.serving_bytes)))
+    show(rows, to)
 
 
 def _gave_way(plan: "Plan") -> bool:

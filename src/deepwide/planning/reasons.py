@@ -263,6 +263,8 @@ def plan_notes(
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
+        if split % style.kv_heads:
+            text += ", unevenly, and memory per device is not counted"
         notes.append(Note.of("kv-heads-replicated", text, kv_heads=style.kv_heads, tensor_parallel=split))
     if split > 1 and shape.vocab % split:
         text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"
