@@ -497,7 +497,7 @@ def test_a_split_plan_has_the_memory_of_its_fullest_device_and_of_those_of_other
     best = plan("1.3B", **options)
     split = best.split
     assert split is not None
-    ranks = {
+    ranks: dict[str, Any] = {
         "tensor_parallel": split.tensor_parallel, "pipeline_stages": split.pipeline_stages,
         "data_parallel": split.data_parallel, "zero": split.zero,
     }  # fmt: skip

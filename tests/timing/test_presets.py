@@ -1,5 +1,7 @@
 """Presets have a source, and the default one is what a plan always assumed."""
 
+from typing import Any
+
 import pytest
 
 from deepwide import DeepwideError, Shape
@@ -46,8 +48,9 @@ def test_presets_say_how_many_devices_share_a_layer() -> None:
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(DeepwideError, match="did you mean 'eager'"):
         find_machine("egaer")
-    for wrong in (8, {}, None):
+    strange: tuple[Any, ...] = (8, {}, None)
+    for wrong in strange:
         with pytest.raises(DeepwideError, match="a preset's name, a profile or its file"):
-            find_machine(wrong)  # type: ignore[arg-type]
+            find_machine(wrong)
     with pytest.raises(DeepwideError, match="There is no file"):
         find_machine("nowhere.json")

@@ -187,8 +187,8 @@ class Plan(Answer):
         """`asked`; where the shape is more than 3% off the budget, with what it takes of it: 2.9B of 7B block …."""
         if abs(self.miss) <= CLOSE:
             return self.asked
-        show = {"memory": show_bytes, "flops": lambda amount: f"{amount:.3g}"}.get(self.budget_kind, show_count)
-        return f"{show(self.reached)} {'of' if self.miss < 0 else 'instead of'} {self.asked}"
+        amount = show_bytes(self.reached) if self.budget_kind == "memory" else show_count(self.reached)
+        return f"{amount} {'of' if self.miss < 0 else 'instead of'} {self.asked}"
 
     def __str__(self) -> str:
         return f"Plan for {self.asked}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
@@ -318,9 +318,9 @@ def plan(
     limited = None
     if (machine, latency, throughput) != (None, None, None):
         limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
-        split = math.lcm(wanted.tensor_parallel, limited.machine.devices)
-        if split != wanted.tensor_parallel:
-            wanted = Style.of(style | {"tensor_parallel": split})
+        ranks = math.lcm(wanted.tensor_parallel, limited.machine.devices)
+        if ranks != wanted.tensor_parallel:
+            wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
