@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deepwide import quantities
 from deepwide.errors import DeepwideError
-from deepwide.quantities import parse_bytes, parse_count, show_bytes, show_count
+from deepwide.quantities import parse_bytes, parse_count, parse_seconds, show_bytes, show_count
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,23 @@ def test_array_types_are_for_type_checkers_alone() -> None:
     program = "import sys, deepwide.quantities; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("8ms", 0.008), ("250 us", 0.00025), ("2.5µs", 2.5e-6), ("1e-3s", 0.001)]
+)
+def test_a_time_is_read_with_its_unit(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == pytest.approx(seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize("bare", ["8", " 8 ", 8, 0.008, "1e-3"])
+def test_a_time_without_a_unit_is_refused(bare: Any) -> None:
+    """A fresh user meant milliseconds by `--latency 8` and was given seconds."""
+    with pytest.raises(DeepwideError, match="without its unit: write"):
+        parse_seconds(bare)
+
+
+@pytest.mark.parametrize("wrong", ["soon", "-8ms", "0ms", "8 min", "1e9s", "", "8ms8ms"])
+def test_what_is_no_time_is_refused(wrong: str) -> None:
+    with pytest.raises(DeepwideError, match="is not a time"):
+        parse_seconds(wrong)

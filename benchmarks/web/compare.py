@@ -40,6 +40,8 @@ FUNCTIONS: dict[str, tuple[float, float]] = {
 HEADINGS = {  # of tables, which the page has in its markup
     "The same budget at other depths",
     "depth width blocks of law loss (95%) step time decode time",
+    "Memory of the fullest device",
+    "depth width weights and optimiser activations training cache serving",
     "What every law says about this size",
     "law depth 95% says status",
 }

@@ -59,19 +59,23 @@ def parse_bytes(text: str | int | float) -> int:
     return count
 
 
-_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}
 
 
 def parse_seconds(text: str | int | float) -> float:
-    """A short time: 8ms, 250us, 0.5s, or a number of seconds.
+    """A short time with its unit: 8ms, 250us or 0.5s. A bare number is refused: one person's 8 is another's 0.008.
 
-    >>> parse_seconds("8ms"), parse_seconds("250 us"), parse_seconds(0.5)
+    >>> parse_seconds("8ms"), parse_seconds("250 us"), parse_seconds("0.5s")
     (0.008, 0.00025, 0.5)
     """
     match = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,2})?|\.\d+)\s*([a-zµμ]*)\s*", str(text)[:40].lower())
+    if match and not match[2]:
+        raise DeepwideError(
+            f"{str(text)[:40]!r} is a time without its unit: write {match[1]}ms, {match[1]}us or {match[1]}s."
+        )
     seconds = float(match[1]) * _SECONDS[match[2]] if match and match[2] in _SECONDS else 0.0
     if not 1e-9 <= seconds <= 1e6:
-        raise DeepwideError(f"{str(text)[:40]!r} is not a time: write 8ms, 250us, 0.5s or a number of seconds above 0.")
+        raise DeepwideError(f"{str(text)[:40]!r} is not a time above 0 with its unit: write 8ms, 250us or 0.5s.")
     return seconds
 
 

@@ -382,3 +382,37 @@ def test_a_plan_within_a_time_draws_the_frontier(tmp_path: Path) -> None:
     assert "time per decoded token (ms)" in spec.read_text()
     call(*words, "--plot", str(other), "--picture", "map")
     assert "time per decoded token" not in other.read_text()
+
+
+def test_a_price_is_shown_in_a_table_of_audits_too() -> None:
+    """A fresh user's find: --price changed nothing for several models, or for one with experts."""
+    table = run("audit", "llama-3-8b", "qwen3-30b-a3b", "--price", "2.5").stdout
+    assert "in money" in table
+    assert "active" in table
+    assert "by total" in table
+    assert "in money" not in run("audit", "llama-3-8b", "gpt2").stdout
+    assert "in money" in run("audit", "qwen3-30b-a3b", "--price", "2.5").stdout
+
+
+def test_a_limit_on_time_is_in_the_heading_and_says_what_is_fixed() -> None:
+    text = run("plan", "7B", "--depth", "12", "--latency", "2ms").stdout
+    assert text.startswith("Plan for 7B block parameters within 2 ms per token")
+    assert "(depth is fixed)" in " ".join(text.split())
+    assert "The same size at other depths" in text
+    free = run("plan", "7B", "--latency", "2ms").stdout
+    assert "is fixed" not in free
+    assert "the limit on time chose another" in " ".join(free.split())
+
+
+def test_a_model_too_large_for_its_machine_is_a_warning_at_the_top() -> None:
+    text = " ".join(run("plan", "70B", "--machine", "eager").stdout.split())
+    assert text.index("Warning: the model does not fit on eager") < text.index("best depth")
+
+
+def test_a_split_plan_shows_the_memory_of_the_fullest_device_by_depth() -> None:
+    text = run(
+        "plan", "1.3B", "--kv-heads", "8", "--tensor-parallel", "4", "--data-parallel", "2", "--zero", "1"
+    ).stdout
+    assert "Memory of the fullest device" in text
+    assert "tensor 4 × pipeline 1 × data 2, ZeRO 1" in " ".join(text.split())
+    assert "Memory of the fullest device" not in run("plan", "1.3B").stdout

@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 from deepwide.answers import Interval
 from deepwide.laws import (
     Bowl,
+    RidgeLaw,
+    best_depth,
     depth_cost,
     measured_optimum,
     outside_the_data,
     pooled_law,
+    shape_cost,
+    shape_costs,
     step_time_ratio,
     transition_law,
 )
@@ -185,3 +189,36 @@ def flat(value: object, where: str = "") -> dict[str, object]:
     if isinstance(value, list):
         return {k: v for i, inner in enumerate(value) for k, v in flat(inner, f"{where}.{i}").items()}
     return {where: value}
+
+
+@given(FACTORS, FACTORS, SIZES, SIZES)
+def test_shapes_of_two_sizes_are_compared_each_with_its_own_best_depth(
+    one: float, two: float, N: float, M: float
+) -> None:
+    """By hand: the curvature times the difference of two squared logarithms."""
+    depths = one * best_depth(N), two * best_depth(M)
+    both = shape_cost(depths[0], N, (depths[1], M))
+    at_one_size = depth_cost(depths[0], two * best_depth(N), N)
+    if both is None:
+        assert at_one_size is None
+        assert np.isnan(shape_costs([depths[0]], [N], (depths[1], M))).all()
+        return
+    assert at_one_size is not None
+    assert both.value == pytest.approx(at_one_size.value, rel=1e-6, abs=1e-9)
+    curvature = pooled_law().bowl
+    assert curvature is not None
+    by_hand = 100 * math.expm1(curvature.curvature * (math.log(one) ** 2 - math.log(two) ** 2))
+    assert both.value == pytest.approx(by_hand, rel=1e-6, abs=1e-9)
+    assert shape_costs([depths[0]], [N], (depths[1], M))[0] == pytest.approx(both.value, rel=1e-9, abs=1e-12)
+
+
+def test_a_law_with_a_bowl_of_its_own_prices_shapes_by_it() -> None:
+    bowl = Bowl(slope=0.01, curvature=0.05, covariance=((1e-6, 0.0), (0.0, 1e-6)), x_range=(-1, 1))
+    law = RidgeLaw(name="mine", base_a=None, base_b=None, shift=2.0, centre_params=1e6, bowl=bowl)
+    assert best_depth(1e6, law) == pytest.approx(math.e**2)
+    x, y = math.log(10 / math.e**2), math.log(6 / math.e**2)
+    by_hand = 100 * math.expm1(0.01 * (x - y) + 0.05 * (x * x - y * y))
+    cost = shape_cost(10, 1e6, (6, 2e6), law)
+    assert cost is not None
+    assert cost.value == pytest.approx(by_hand)
+    assert shape_costs([10], [1e6], (6, 2e6), law)[0] == pytest.approx(by_hand)

@@ -357,9 +357,12 @@ def test_a_joint_law_is_the_middle_of_its_draws() -> None:
 def test_a_joint_law_prices_a_depth_by_its_draws() -> None:
     law = _joint()
     best = law.depth_at(1e6)
-    halved, doubled = law.cost(best / 2, best, 1e6), law.cost(2 * best, best, 1e6)
+    halved, doubled = law.cost_of(best / 2, 1e6, (best, 1e6)), law.cost_of(2 * best, 1e6, (best, 1e6))
     assert halved.value > doubled.value > 0  # steeper when too shallow
-    assert law.cost(best, best, 1e6).value == 0
+    assert law.cost_of(best, 1e6, (best, 1e6)).value == 0
+    several = law.costs_of(np.array([best / 2, 2 * best]), np.array([1e6, 4e6]), (best, 1e6))
+    assert several[0] == pytest.approx(halved.value)
+    assert several[1] == pytest.approx(law.cost_of(2 * best, 4e6, (best, 1e6)).value)
     at, _, _, _, c, _, a = law.draws[0]
     z = math.log(3) - at
     assert law.above(3, 1e6)[0] == pytest.approx(c * z**2 * (1 - a * z / math.hypot(z, 0.25)))

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 from deepwide.answers import Interval
 from deepwide.catalogue import all_models, find_model
 from deepwide.errors import DeepwideError
-from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, transition_law, worth_of
+from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, depth_law, transition_law, worth_of
 from deepwide.planning import Audit, audit, plan
-from deepwide.shape import Shape, write_config
+from deepwide.shape import Shape, read_config, write_config
+
+JAMBA = read_config(
+    {"model_type": "jamba", "hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 1000,
+     "intermediate_size": 2048, "num_hidden_layers": 16, "max_position_embeddings": 128, "num_experts": 4,
+     "num_experts_per_tok": 2, "mamba_dt_rank": 4, "attn_layer_period": 2, "attn_layer_offset": 1}
+).shape  # fmt: skip
 
 
 def test_known_models_sit_where_the_facts_put_them() -> None:
@@ -95,15 +101,24 @@ def test_a_width_beyond_the_vocabulary_or_a_narrow_embedding_is_wasted() -> None
     assert audit(find_model("opt-350m").shape).vocabulary_wastes_width
 
 
-def test_experts_are_judged_by_total_and_by_active_parameters() -> None:
+def test_experts_are_judged_by_active_parameters_as_they_are_planned_and_by_total_ones_beside() -> None:
+    """A fresh user's find: an audit led with total parameters where a plan counts active ones."""
     result = audit("qwen3-30b-a3b")
-    assert result.verdict.outcome == "too shallow"
-    assert result.verdict_active is not None
-    assert result.verdict_active.outcome == "within"
-    assert result.words.startswith("too shallow by total, within by active parameters")
+    active = result.params.block - result.params.inactive
+    assert result.law_depth == depth_law(None).depth(active).at()
+    assert result.law_depth == plan(active, experts=128, active=8).law_depth
+    assert result.verdict.outcome == "within"
+    assert result.verdict_total is not None
+    assert result.verdict_total.outcome == "too shallow"
+    assert result.verdict_total.measured is not None
+    assert result.verdict_total.measured.value == 48 / depth_law(None).depth_at(result.params.block)
+    assert result.words.startswith("within by active, too shallow by total parameters")
+    assert result.loss_percent == depth_cost(48, result.law_depth.value, active)
+    assert result.rows()[0]["block_params"] == active
     (note,) = [note for note in result.notes if note.code == "experts"]
-    assert note.data["active"] == result.params.block - result.params.inactive
-    assert audit("gpt2").verdict_active is None
+    assert (note.data["active"], note.data["block"]) == (active, result.params.block)
+    assert audit("gpt2").verdict_total is None
+    assert audit("mixtral-8x7b").words.startswith("too shallow by active and total parameters, ")
 
 
 def test_theory_s_threshold_is_log_3_of_the_width() -> None:
@@ -190,7 +205,19 @@ def test_what_a_depth_is_worth_is_the_loss_put_into_the_surface() -> None:
     usual = audit("llama-3-8b").worth
     assert usual is not None
     assert (usual.tokens, usual.money) == (20 * result.params.total, None)
-    assert audit("mixtral-8x7b").worth is None, "the surface is of dense models"
+    mixture = audit("mixtral-8x7b", price=2.0)
+    assert mixture.loss_percent is not None
+    assert mixture.worth == worth_of(
+        mixture.loss_percent, mixture.params.active, 20.0 * mixture.params.active, "epoch", per_flop
+    )
+    hybrid = audit(JAMBA, price=2.0)
+    assert hybrid.worth is not None
+    assert hybrid.worth.money is not None
+    assert hybrid.worth.tokens == 20 * hybrid.params.active
+    assert "hybrid" in [note.code for note in hybrid.notes]
+    far = audit(Shape(depth=100_000, width=64), price=2.0)
+    assert far.worth is None
+    assert "no-price" in [note.code for note in far.notes]
     for wrong in ({"price": -1}, {"price": 1, "gpu_flops": 0}, {"tokens": "many"}, {"compute": "nobody"}):
         with pytest.raises(DeepwideError):
             audit("llama-3-8b", **wrong)

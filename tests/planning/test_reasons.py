@@ -7,7 +7,7 @@ import pytest
 
 from deepwide.answers import Interval
 from deepwide.laws import Bowl, TransitionLaw, depth_law
-from deepwide.planning import Speed, audit, plan
+from deepwide.planning import Speed, SpeedRow, audit, plan
 from deepwide.planning.reasons import law_notes
 
 OWN = TransitionLaw(
@@ -23,6 +23,10 @@ def test_every_note_has_a_code_and_names_no_option() -> None:
         {"tensor_parallel": 5, "kv_heads": 4},
         {"vocab": 256},
         {"law": OWN},
+        {"machine": "eager"},
+        {"machine": "tensor-8", "latency": "2ms"},
+        {"kind": "memory", "throughput": 900, "batch": 4, "at_most": True},
+        {"experts": 8, "active": 2, "granularity": 7.7},
     ]
     plans = [plan(3_000_000_000, **more).notes for more in options]
     audits = [audit(name).notes for name in ("gpt2", "mixtral-8x7b", "opt-350m", "llama-3-8b")]
@@ -53,27 +57,75 @@ def test_the_reason_names_what_is_fixed(depth: int) -> None:
     assert reason.endswith(".")
 
 
-def speed_of(loss: float) -> Speed:
-    return Speed(
-        machine="mine",
-        source="a test",
-        batch=2,
-        cached=2048,
-        limit_seconds=0.008,
-        decode_seconds=Interval(0.0079),
-        tokens_per_second=253.0,
-        train_step_seconds=None,
-        loss_percent=Interval(loss),
-        frontier=[],
-    )
+def row_of(depth: int, seconds: float, loss: float, chosen: bool = False) -> SpeedRow:
+    return SpeedRow(depth, 512, 10**8, 2 * 10**8, Interval(loss), Interval(seconds), 2 / seconds, chosen)
+
+
+def speed_of(loss: float, **changes: Any) -> Speed:
+    usual: dict[str, Any] = {
+        "machine": "mine",
+        "source": "a test",
+        "devices": 1,
+        "batch": 2,
+        "cached": 2048,
+        "limit_seconds": 0.008,
+        "limit_words": "within 8 ms per token",
+        "decode_seconds": Interval(0.0079),
+        "tokens_per_second": 253.0,
+        "train_step_seconds": None,
+        "loss_percent": Interval(loss),
+        "frontier": [row_of(12, 0.0079, loss, chosen=True)],
+        "without_limit": row_of(24, 0.02, 0.0, chosen=loss == 0),
+        "quicker_and_better": None,
+        "weights": "bf16",
+        "device_bytes": 10**9,
+        "memory_bytes": 8 * 10**10,
+    }
+    return Speed(**usual | changes)
 
 
 def test_a_limit_that_costs_something_is_a_note() -> None:
-    limit, machine = speed_of(0.5).notes()
+    limit, machine = speed_of(0.5).notes("levine", "bf16")
     assert limit.code == "speed-limit"
-    assert "8 ms per token costs +0.50%" in limit.text
+    assert "being within 8 ms per token costs +0.50%" in limit.text
+    assert "24 × 512 at 20 ms per token" in limit.text
     assert "the last token of 2,048, batch 2, on mine: a test" in machine.text
 
 
-def test_a_limit_that_costs_nothing_is_none() -> None:
-    assert [note.code for note in speed_of(0.0).notes()] == ["machine"]
+def test_a_limit_that_costs_nothing_says_so() -> None:
+    assert "is quick enough" in speed_of(0.0).notes("levine", "bf16")[0].text
+    gain = speed_of(-0.3).notes("levine", "bf16")[0].text
+    assert "least expected loss, -0.30%" in gain
+    assert "whose depth the levine law chose" in gain
+
+
+def test_a_limit_that_only_the_estimate_meets_says_so() -> None:
+    assert (
+        "its interval reaches 9 ms"
+        in speed_of(0.5, decode_seconds=Interval(0.0079, 0.007, 0.009)).notes("x", "bf16")[0].text
+    )
+    assert "interval" not in speed_of(0.5, decode_seconds=Interval(0.0075, 0.0070, 0.0079)).notes("x", "bf16")[0].text
+
+
+def test_without_a_limit_a_shape_that_beats_the_plan_is_named() -> None:
+    beaten = speed_of(
+        0.0, limit_seconds=None, limit_words="", quicker_and_better=row_of(16, 0.01, -0.2), frontier=[]
+    ).notes("levine", "bf16")
+    assert [note.code for note in beaten] == ["quicker-and-better", "machine"]
+    assert "16 × 512 is quicker (10 ms per token) and expected to have -0.20% of loss" in beaten[0].text
+
+
+def test_a_model_that_exceeds_the_memory_of_a_device_is_a_note() -> None:
+    other, note = speed_of(0.0, devices=8, device_bytes=9 * 10**10).notes("levine", "fp8")[-2:]
+    assert other.text == "times are those of weights in bf16, memory is that of weights in fp8"
+    assert note.code == "exceeds-memory"
+    assert "weights (fp8) and cache (2 × 2,048 tokens) take 90 GB, and each of its devices has 80 GB" in note.text
+    assert note.data == {"device_bytes": 9 * 10**10, "memory_bytes": 8 * 10**10}
+    for unknown in ({"device_bytes": None}, {"memory_bytes": None}):
+        assert "exceeds-memory" not in [n.code for n in speed_of(0.0, **unknown).notes("levine", "bf16")]
+
+
+def test_a_plan_with_one_depth_only_does_not_blame_the_loss_data() -> None:
+    lonely = plan("10M", tensor_parallel=64)
+    assert len(lonely.candidates) == 1
+    assert "No other depth that was tried divides as asked" in lonely.reason

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.laws import TransitionLaw, transition_law
-from deepwide.planning import Budget, Style
+from deepwide.planning import Budget, Style, plan
 from deepwide.planning.rounding import Rounded, find_optimum, round_shapes, search_widely, width_of_blocks
 from deepwide.planning.style import Sizes
 from deepwide.shape import Shape
@@ -200,3 +200,12 @@ def test_a_law_s_depth_beyond_the_sizes_it_was_checked_at_does_no_harm() -> None
     steep = TransitionLaw(name="steep", a=0.0, b=1e-4, fitted_block_params=(1e6, 1e8))
     optimum = find_optimum(Style(), steep, Budget.of("10M"), np.array([1e7]))
     assert optimum.depth.value[0] == pytest.approx(steep.depth_at(float(optimum.block_params[0])))
+
+
+@pytest.mark.parametrize("budget", ["100M", "300M", "1B"])
+def test_coarse_constraints_do_not_push_the_depth_far_where_narrow_heads_would_do(budget: str) -> None:
+    """100M with 64 ranks was 2 layers of heads 32 wide: the budget was met, so heads of 8 or 16 were never tried."""
+    best = plan(budget, tensor_parallel=64)
+    assert best.shape.heads % 64 == 0
+    assert 0.7 < best.shape.depth / best.law_depth.value < 1.4
+    assert abs(best.miss) < 0.03

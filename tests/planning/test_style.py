@@ -1,16 +1,17 @@
 """Style: what a family of shapes shares, and its arithmetic on arrays against real shapes."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError
-from deepwide.planning import Style
+from deepwide.planning import Style, plan
 from deepwide.planning.style import Grid, Sizes
 from deepwide.shape import FAMILIES, Shape, cache_elements, causal_training_flops, flops, write_config
 
@@ -205,3 +206,27 @@ def test_the_style_of_a_model_keeps_its_parts(name: str) -> None:
     assert [getattr(shape, field) for field in same] == [getattr(model, field) for field in same]
     assert shape.kv_heads == (shape.heads if model.kv_heads == model.heads else model.kv_heads)
     assert shape.ff_width / shape.width == pytest.approx(model.ff_width / model.width, rel=0.02)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(7, 11), st.floats(1, 64), st.sampled_from([(8, 2), (64, 8), (128, 4)]), st.sampled_from([1, 2, 8]))
+def test_a_granularity_is_met_or_the_miss_is_said(
+    size: float, granularity: float, experts: tuple[int, int], split: int
+) -> None:
+    """A fresh user's find: experts were stretched to meet the budget, and missed the granularity by up to 16%."""
+    many, active = experts
+    granularity = round(granularity, 1)
+    try:
+        best = plan(10**size, experts=many, active=active, granularity=granularity, tensor_parallel=split)
+    except DeepwideError:
+        return  # experts too narrow for the split
+    assert best.mixture is not None
+    miss = best.mixture.granularity / granularity - 1
+    notes = [note for note in best.notes if note.code == "granularity-missed"]
+    assert len(notes) == (abs(miss) > 0.01)
+    if notes:
+        assert f"{miss:+.1%} from the {granularity:g} asked for" in notes[0].text
+    # No expert of that granularity is further off than half of the finest step.
+    wanted = 8 / 3 * best.shape.width / granularity
+    step = math.lcm(8, split)
+    assert abs(best.mixture.width - wanted) <= max(step / 2, 0.01 * wanted) or best.mixture.width == step

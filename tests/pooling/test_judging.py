@@ -37,6 +37,17 @@ def test_a_law_is_not_judged_on_what_it_was_fitted_on() -> None:
     assert score.mean_error == pytest.approx(abs(math.log(law.depth_at(2e8) / measured)))  # type: ignore[attr-defined]
 
 
+def test_a_constant_aspect_ratio_comes_from_the_other_sets() -> None:
+    """By hand: the ratio with which 12·depth·width² at the other set's best depth is its size."""
+    one, two = made_set("one", place=-0.2), made_set("two", place=0.4)
+    judged = judge_laws([one, two])
+    trial = next(t for t in judged.trials if t.law == "constant aspect" and t.set == "two")
+    depth = math.exp(-0.2) * transition_law().depth_at(one.centre_params)
+    ratio = math.sqrt(one.centre_params / (12 * depth)) / depth
+    assert 12 * trial.predicted.value * (ratio * trial.predicted.value) ** 2 == pytest.approx(two.centre_params)
+    assert {"morph", "kaplan"} <= set(judged.unjudged)
+
+
 def score(law: str, error: float, covered: int = 2, log_score: float = 0.0, everywhere: bool = True) -> Score:
     return Score(law, 2, covered, error, log_score, 0.1, everywhere)
 

@@ -115,3 +115,16 @@ def test_the_page_quotes_what_was_measured() -> None:
     judged = json.loads((ROOT / "results/evidence/judged.json").read_text(encoding="utf-8"))
     errors = {score["law"]: score["mean_error"] for score in judged["scores"]}
     assert f"pooled errs by {errors['pooled']:.2f} in ln depth and levine by {errors['levine']:.2f}" in page
+
+
+def test_a_set_that_takes_no_part_or_another_s_place_is_said_and_goes_with_the_law() -> None:
+    """A plan with a small set of one's own was the shipped plan, without a word."""
+    small = made_set("mine", sizes=(1e4, 2e5), centre_params=5e4)
+    answer = evidence(small)
+    assert answer.law.cautions == tuple(n.text for n in answer.notes if n.data.get("set") == "mine")
+    assert "not pooled" in answer.law.cautions[0]
+    again = evidence(made_set("morph"))
+    assert "takes the place" in again.law.cautions[0]
+    assert again.notes[0].code == "set-replaced"
+    assert evidence().law.cautions == ()
+    assert "1 set says little" in evidence(without=["morph"]).notes[-1].text

@@ -510,6 +510,7 @@ def test_writing_a_deep_config_takes_time_linear_in_its_depth() -> None:
     [
         ({"type_vocab_size": 2}, "an encoder"),
         ({"num_decoder_layers": 6}, "an encoder"),
+        ({"is_encoder_decoder": True}, "an encoder"),
         ({"state_size": 16}, "state-space layers"),
     ],
 )

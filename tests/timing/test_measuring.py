@@ -33,6 +33,8 @@ def test_every_shape_and_case_is_timed_and_predicted(measured: tuple[MachineProf
         assert law.error is not None
         assert law.roofline_error is not None
     assert profile.rounds >= 3
+    assert profile.devices == 1
+    assert profile.memory_bytes is None or profile.memory_bytes > 2**26
     assert profile.threads == 1
     assert profile.peak_flops
     assert profile.bytes_per_second

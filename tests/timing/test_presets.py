@@ -1,5 +1,7 @@
 """Presets have a source, and the default one is what a plan always assumed."""
 
+from typing import Any
+
 import pytest
 
 from deepwide import DeepwideError, Shape
@@ -35,10 +37,20 @@ def test_other_rates_make_another_machine() -> None:
     other = with_rates(captured, 1e12, 2e-5)
     assert other.phases["decode"].coefficients[::2] == (1e-12, 2e-5)
     assert "1000 GB/s and 20 µs" in other.source
+    assert (captured.memory_bytes, other.memory_bytes) == (80 * 10**9, None)  # nobody said whose rates these are
+
+
+def test_presets_say_how_many_devices_share_a_layer() -> None:
+    devices = {name: preset.devices for name, preset in PRESETS.items()}
+    assert devices == {"captured": 1, "eager": 1, "tensor-8": 8, "tensor-64": 64}
 
 
 def test_an_unknown_machine_is_refused() -> None:
     with pytest.raises(DeepwideError, match="did you mean 'eager'"):
         find_machine("egaer")
+    strange: tuple[Any, ...] = (8, {}, None)
+    for wrong in strange:
+        with pytest.raises(DeepwideError, match="a preset's name, a profile or its file"):
+            find_machine(wrong)
     with pytest.raises(DeepwideError, match="There is no file"):
         find_machine("nowhere.json")

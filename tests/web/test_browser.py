@@ -150,10 +150,26 @@ def test_nothing_is_blank_below_the_fold_once_the_dial_rests(page: Any) -> None:
 
 def test_in_print_no_table_is_cut(page: Any) -> None:
     page.set_viewport_size({"width": 718, "height": 1000})  # A4 less its margins
+    open_all_settings(page)
+    page.fill("#zero", "1")  # with memory per device
+    assert page.is_visible("#shares-section")
     page.emulate_media(media="print")
     ends = page.evaluate("[...document.querySelectorAll('table')].map(each => each.getBoundingClientRect().right)")
-    assert len(ends) == 2
+    assert len(ends) == 3
+    assert min(ends) > 0
     assert max(ends) <= 718
+
+
+def test_memory_per_device_is_shown_only_of_what_is_split(page: Any) -> None:
+    assert page.is_hidden("#shares-section")
+    open_all_settings(page)
+    page.fill("#data_parallel", "4")
+    page.fill("#zero", "3")
+    assert page.is_visible("#shares-section")
+    assert page.locator("#shares tr").count() == len(plan("1.3B", data_parallel=4, zero=3).candidates)
+    assert "--data-parallel 4 --zero 3" in page.inner_text("#command")
+    page.fill("#zero", "4")
+    assert "Zero must be 0, 1, 2 or 3" in page.inner_text("#refusal")
 
 
 def test_the_other_dials_reach_the_planner(page: Any) -> None:
@@ -232,6 +248,23 @@ def test_every_public_model_gets_the_verdict_of_the_command_line(page: Any, tmp_
         path.write_text(json.dumps(config))
         texts.append(path.read_text())
         answer = audit(path, name="config.json")
+        expected.append(lines_of(lambda console, answer=answer: show_audit(answer, console)))
+    assert page.evaluate("texts => texts.map(text => deepwide.audit(text))", texts) == expected
+
+
+def test_an_unknown_family_is_read_with_the_assumptions_of_the_command_line(page: Any, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 512, "num_hidden_layers": 9, "num_attention_heads": 8, "intermediate_size": 1408,
+             "vocab_size": 32000}  # fmt: skip
+    configs = [sizes | more for more in (
+        {}, {"model_type": "newest"}, {"hidden_act": "relu2", "attention_bias": True}, {"hidden_act": "it's"},
+        {"hidden_act": "silu", "use_bias": True, "use_qk_norm": True, "num_key_value_heads": 2},
+    )]  # fmt: skip
+    expected, texts = [], [json.dumps(config) for config in configs]
+    for text in texts:
+        path = tmp_path / "config.json"
+        path.write_text(text)
+        answer = audit(path, name="config.json")
+        assert any(note.code == "assumed" for note in answer.notes)
         expected.append(lines_of(lambda console, answer=answer: show_audit(answer, console)))
     assert page.evaluate("texts => texts.map(text => deepwide.audit(text))", texts) == expected
 

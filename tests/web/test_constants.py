@@ -97,3 +97,8 @@ def test_a_constant_that_a_room_has_lost_is_named() -> None:
     assert constants_of("deepwide.laws", {"slack": "SLACK"}) == {"slack": math.log(2)}
     with pytest.raises(LookupError, match=r"deepwide\.laws has no constant NO_SUCH_THING"):
         constants_of("deepwide.laws", {"slack": "SLACK", "other": "NO_SUCH_THING"})
+
+
+def test_the_page_offers_no_setting_that_it_would_ignore() -> None:
+    assert not {"machine", "latency", "throughput", "experts", "granularity"} & plan_defaults().keys()
+    assert {"tensor_parallel", "data_parallel", "zero"} <= plan_defaults().keys()

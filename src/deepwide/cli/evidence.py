@@ -205,7 +205,11 @@ def show_judgement(judged: object) -> None:
             f"{score.log_score:+.2f}", f"{score.loss_percent:.2f}%",
         )  # fmt: skip
     show(rows, to)
-    to.print("[dim]Errors are ln(predicted / measured depth); costs are of loss, by the set's own curvature.[/dim]")
+    to.print(
+        "[dim]Errors are ln(predicted / measured depth); costs are of loss, by the set's own curvature. Pooled and the "
+        "constant aspect ratio (width / depth) come from the other sets; nanochat's ratio is 64. Not judged, as they "
+        f"name no best depth: {', '.join(judged.unjudged)}.[/dim]"
+    )
     to.print(f"[bold]{judged.verdict.outcome}[/bold]  Rule: {judged.verdict.rule}.")
 
 

@@ -105,8 +105,14 @@ def plan(
         str | None, typer.Option(help="Hugging Face family that fixes norms, biases, positions and the config format.")
     ] = None,
     width_multiple: Annotated[int | None, typer.Option(help="Width in multiples of this, such as 64 or 128.")] = None,
-    tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this.")] = 1,
+    tensor_parallel: Annotated[int, typer.Option(help="Heads divisible by this, and by the devices of --machine.")] = 1,
     pipeline_stages: Annotated[int, typer.Option(help="Layers divisible by this.")] = 1,
+    data_parallel: Annotated[
+        int, typer.Option(help="Copies that read other sequences: memory per device; see --zero.")
+    ] = 1,
+    zero: Annotated[
+        int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
+    ] = 0,
     experts: Annotated[
         int | None, typer.Option(help="Experts per layer; the budget then counts block parameters that are active.")
     ] = None,
@@ -126,7 +132,9 @@ def plan(
     machine: Annotated[
         str | None, typer.Option(help="Times of a profile (see: deepwide time) or preset (deepwide time --presets).")
     ] = None,
-    latency: Annotated[str | None, typer.Option(help="Longest time per decoded token: 8ms, 250us.")] = None,
+    latency: Annotated[
+        str | None, typer.Option(help="Longest time per decoded token, with its unit: 8ms, 250us.")
+    ] = None,
     throughput: Annotated[
         str | None, typer.Option(help="Fewest decoded tokens per second, of all --batch sequences together.")
     ] = None,
@@ -188,6 +196,8 @@ def plan(
         machine=machine,
         latency=latency,
         throughput=throughput,
+        data_parallel=data_parallel,
+        zero=zero,
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:

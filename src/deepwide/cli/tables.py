@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from deepwide.shape import BuiltCount, DeviceMemory
 
 COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
-FIRST = ("experts-without-data", "law-extrapolated")  # notes that stand beside the answer, not below it
+FIRST = (
+    "experts-without-data",
+    "law-extrapolated",
+    "exceeds-memory",
+)  # notes that stand beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 
 
@@ -147,12 +151,13 @@ def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
 
 def show_plan(plan: "Plan", to: Console) -> None:
     """The plan, its neighbours, rival laws, the reason."""
-    to.print(f"[bold]Plan for {plan.budget_words}[/bold]\n")
+    to.print(f"[bold]Plan for {plan.asked}[/bold]\n")
     to.print(f"  [bold green]{plan.shape.describe()}[/bold green]  ({plan.family})")
     notes = show_warnings(plan.notes, to)
     to.print()
-    fixed = "" if plan.fixed is None else f" ({plan.fixed} is fixed)"
-    depth = span(plan.law_depth, of="95% from its coefficients: ")
+    fixed = {None: "", "latency": " (the limit on time chose another)"}.get(plan.fixed, f" ({plan.fixed} is fixed)")
+    # A law with loss data of its own has the error of those data, the others that of their coefficients alone.
+    depth = span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
         facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))
@@ -163,6 +168,11 @@ def show_plan(plan: "Plan", to: Console) -> None:
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
     memory = f"training {state} plus {sequence} per sequence; inference {served}, cache {cached} per token"
     facts.append(("memory", memory))
+    share = next((c.device for c in plan.candidates if c.depth == plan.shape.depth), None)
+    if plan.split is not None and share is not None:
+        each = f"training {show_bytes(share.training_bytes)}, serving {show_bytes(share.serving_bytes)}"
+        length = f"one sequence of {plan.shape.context:,} per micro-batch"
+        facts.append(("per device", f"{each}: {plan.split.words}, {length}"))
     if plan.speed is not None:
         facts.append(("decoding", _decoding(plan.speed)))
     show_facts(facts, to)
@@ -175,7 +185,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "step time",
         "decode time",
         "<<",
-        title="The same budget at other depths",
+        title=f"The same {'size' if _gave_way(plan) else 'budget'} at other depths",
     )
     for c in plan.candidates:
         chosen = c.depth == plan.shape.depth
@@ -192,6 +202,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
         )
     to.print()
     show(rows, to)
+    if plan.split is not None and any(c.device for c in plan.candidates):
+        _show_shares(plan, to)
     if plan.speed is not None:
         show_frontier(plan.speed, to)
     show_opinions(plan.opinions, to)
@@ -208,6 +220,22 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
         f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
+
+
+def _show_shares(plan: "Plan", to: Console) -> None:
+    """Memory of the fullest device, of every candidate."""
+    heads = ("depth", "width", "weights and optimiser", "activations", "training", "cache", "serving")
+    rows = table(*heads, title="Memory of the fullest device")
+    for c in plan.candidates:
+        if (share := c.device) is not None:
+            each = (share.state_bytes, share.activation_bytes, share.training_bytes, share.cache_bytes)
+            add(rows, str(c.depth), f"{c.width:,}", *map(show_bytes, (*each, share.serving_bytes)))
+    show(rows, to)
+
+
+def _gave_way(plan: "Plan") -> bool:
+    """Whether a limit on time took another shape than the budget alone would have."""
+    return plan.speed is not None and not plan.speed.without_limit.chosen
 
 
 def _parameters(plan: "Plan") -> list[tuple[str, str]]:
@@ -269,7 +297,9 @@ def show_audit(audit: "Audit", to: Console) -> None:
     to.print()
     about = "" if audit.exact else "≈ "
     p, instead = audit.params, audit.instead
-    active = f", {about}{p.active:,} active" if p.inactive else ""
+    size = f"{about}{p.total:,} total, {about}{p.block:,} in blocks"
+    if p.inactive:
+        size = f"{about}{p.total:,} total, {about}{p.active:,} active; in blocks {p.block:,}, {p.active_block:,} active"
     here = "past it, depth and width trade evenly"
     if not audit.past_threshold:
         here = "below it, depth is worth more than any width"
@@ -278,10 +308,10 @@ def show_audit(audit: "Audit", to: Console) -> None:
         show_notes(notes, to)
     show_facts(
         [
-            ("parameters", f"{about}{p.total:,} total, {about}{p.block:,} in blocks{active}"),
+            ("parameters", size),
             ("law's depth", span(audit.law_depth)),
             ("depth / law", span(audit.depth_over_law, 2)),
-            *([("by active parameters", span(measured, 2))] if (measured := _active(audit)) else []),
+            *([("by total parameters", span(measured, 2))] if (measured := _by_total(audit)) else []),
             ("loss against the law's depth", percent(audit.loss_percent)),
             *_worth(audit),
             ("the same size at the law's depth", describe_briefly(instead) if instead else "not planned for this kind"),
@@ -302,13 +332,18 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
     worth = audit.worth
     if worth is None:
         return []
-    parts = (("parameters", worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
+    params = "active parameters" if audit.params.inactive else "parameters"
+    parts = ((params, worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
     each = ", ".join(f"{_more(interval)} {name}" for name, interval in parts)
     facts = [("made up by", f"{each} ({worth.surface} surface, {show_count(worth.tokens)} tokens)")]
     if worth.money is not None:
-        low, high = worth.money.low or 0.0, worth.money.high or 0.0
-        facts.append(("in money", f"{worth.money.value:+,.0f} ({low:+,.0f} to {high:+,.0f}) for the FLOPs"))
+        facts.append(("in money", f"{_money(worth.money)} for the FLOPs"))
     return facts
+
+
+def _money(interval: Interval) -> str:
+    limits = "" if interval.low is None else f" ({interval.low:+,.0f} to {interval.high:+,.0f})"
+    return f"{interval.value:+,.0f}{limits}"
 
 
 def _more(interval: Interval) -> str:
@@ -316,8 +351,8 @@ def _more(interval: Interval) -> str:
     return f"{interval.value:+.0f}%{limits}"
 
 
-def _active(audit: "Audit") -> Interval | None:
-    return audit.verdict_active.measured if audit.verdict_active else None
+def _by_total(audit: "Audit") -> Interval | None:
+    return audit.verdict_total.measured if audit.verdict_total else None
 
 
 def describe_briefly(shape: Shape) -> str:
@@ -331,17 +366,22 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     """Several models, one row each; what could not be read has its reason as its row."""
     from deepwide.planning import RULE_OF_COST
 
-    rows = table("model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", "instead<<")
+    priced = any(a.worth is not None and a.worth.money is not None for a in audits)
+    money = ("in money (95%)<<",) if priced else ()
+    rows = table(
+        "model<<", "shape<<", "blocks", "depth / law (95%)<<", "verdict<<", "loss (95%)<<", *money, "instead<<"
+    )
     if audits:
         rows.title = Text(f"According to the {audits[0].law} law")
     for a in audits:
         instead = f"{a.instead.depth} × {a.instead.width:,}" if a.instead else "–"
         extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)
-        size = ("" if a.exact else "≈ ") + show_count(a.params.block)
-        ratio = _ratio(a.depth_over_law) + (f"; {_ratio(active)} active" if (active := _active(a)) else "")
+        size = ("" if a.exact else "≈ ") + show_count(a.params.active_block) + (" active" if a.params.inactive else "")
+        ratio = _ratio(a.depth_over_law) + (f"; {_ratio(whole)} by total" if (whole := _by_total(a)) else "")
+        worth = ([_money(a.worth.money) if a.worth and a.worth.money else "no data"]) if priced else []
         verdict = Text(a.words, style=COLOURS[a.verdict.outcome])
         loss = percent(a.loss_percent) + ("*" if extrapolated else "")
-        add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, instead)
+        add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, *worth, instead)
     if audits:
         show(rows, to)
     for name, reason in failures:

@@ -86,10 +86,9 @@ class Point:
     detail: str = ""
 
     @classmethod
-    def of(cls, name: str, shape: Shape, kind: str, detail: str = "", *, active: bool = False) -> "Point":
-        """A point at a shape, by all its block parameters or by the active ones."""
-        size = shape.params.active_block if active else shape.block_params
-        return cls(name, shape.depth, shape.width, size, kind, detail)
+    def of(cls, name: str, shape: Shape, kind: str, detail: str = "") -> "Point":
+        """A point at a shape, by its block parameters, with experts by the active ones."""
+        return cls(name, shape.depth, shape.width, shape.params.active_block, kind, detail)
 
     def map_width(self, layer_matrices: float = 12) -> float:
         """The width at which this many block parameters stand on the map."""
@@ -98,7 +97,7 @@ class Point:
 
 def plan_map(plan: Plan, law: str | Law | None = None) -> Any:
     """The plan, its neighbours in depth, its budget's curve of equal size, and the public models of its size."""
-    points = [Point.of(f"plan: {plan.shape.depth} × {plan.shape.width}", plan.shape, "plan", plan.reason, active=True)]
+    points = [Point.of(f"plan: {plan.shape.depth} × {plan.shape.width}", plan.shape, "plan", plan.reason)]
     points += [
         Point(f"{c.depth} × {c.width}", c.depth, c.width, c.block_params, "other depths", _percent(c.loss_percent))
         for c in plan.candidates
@@ -106,9 +105,9 @@ def plan_map(plan: Plan, law: str | Law | None = None) -> Any:
     ]
     for near in plan.nearest:
         detail = f"{near.depth_over_law:.2f} times the law's depth"
-        points.append(Point.of(near.name, find_model(near.name).shape, "public", detail, active=True))
+        points.append(Point.of(near.name, find_model(near.name).shape, "public", detail))
     matrices = plan.params.active_block / (plan.shape.depth * plan.shape.width**2)
-    return depth_width_map(points, law, f"A shape for {plan.budget_words}", matrices, size=plan.law_params)
+    return depth_width_map(points, law, f"A shape for {plan.asked}", matrices, size=plan.law_params)
 
 
 def audit_map(audits: Sequence[Audit], law: str | Law | None = None) -> Any:
@@ -119,7 +118,7 @@ def audit_map(audits: Sequence[Audit], law: str | Law | None = None) -> Any:
     (single,) = audits
     if single.instead is not None:
         points.append(Point.of(f"{single.instead.depth} × {single.instead.width}", single.instead, INSTEAD))
-    return depth_width_map(points, law, f"{single.name}: {single.words}", size=single.params.block)
+    return depth_width_map(points, law, f"{single.name}: {single.words}", size=single.params.active_block)
 
 
 def depth_width_map(

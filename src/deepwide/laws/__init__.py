@@ -21,7 +21,16 @@ from deepwide.laws.book import (
     save_law,
     transition_law,
 )
-from deepwide.laws.cost import bowl_of, depth_cost, measured_optimum, outside_the_data, step_time_ratio
+from deepwide.laws.cost import (
+    best_depth,
+    bowl_of,
+    depth_cost,
+    measured_optimum,
+    outside_the_data,
+    shape_cost,
+    shape_costs,
+    step_time_ratio,
+)
 from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion
 
@@ -47,6 +56,7 @@ __all__ = [
     "SurfaceLaw",
     "TransitionLaw",
     "Worth",
+    "best_depth",
     "bowl_of",
     "compute_law",
     "depth_cost",
@@ -60,6 +70,8 @@ __all__ = [
     "rival_laws",
     "save_compute_law",
     "save_law",
+    "shape_cost",
+    "shape_costs",
     "step_time_ratio",
     "transition_law",
     "worth_of",

@@ -10,11 +10,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from deepwide.answers import Z95, Interval, Note
 from deepwide.laws.book import find_law, pooled_law, transition_law
 from deepwide.laws.kinds import JointLaw
 from deepwide.laws.law import Bowl, DepthLaw
-from deepwide.quantities import show_count
+from deepwide.quantities import ArrayLike, Floats, show_count
 
 
 @cache
@@ -47,13 +49,39 @@ def _reference(law: DepthLaw | None) -> DepthLaw:
 
 def depth_cost(depth: float, instead_of: float, block_params: float, law: DepthLaw | None = None) -> Interval | None:
     """Extra loss, in percent, of one depth instead of another at equal block parameters; None far beyond the data."""
+    return shape_cost(depth, block_params, (instead_of, block_params), law)
+
+
+def shape_cost(depth: float, params: float, than: tuple[float, float], law: DepthLaw | None = None) -> Interval | None:
+    """Extra loss, in percent, that a shape of this depth and so many block parameters owes to its depth, compared with
+    what another shape (its depth, its block parameters) owes to its own; None far beyond the data.
+
+    Each depth is seen against the best one of its own size, so what the two sizes are worth is left out.
+    """
     if isinstance(law, JointLaw):
-        return law.cost(depth, instead_of, block_params)
-    bowl, best = bowl_of(law), _reference(law).depth(block_params).at()
+        return law.cost_of(depth, params, than)
+    bowl = bowl_of(law)
+    curve = _reference(law).depth([params, than[1]])
+    best, other = curve.at(0), curve.at(1)
     place_error = 0.0
     if bowl.covariance is None:  # neither how steep the bowl is nor where it has its minimum is known exactly
-        place_error = max((abs(math.log(limit / best.value)) for limit in (best.low, best.high) if limit), default=0.0)
-    return bowl.cost(math.log(depth / best.value), math.log(instead_of / best.value), place_error)
+        limits = [(limit, place.value) for place in (best, other) for limit in (place.low, place.high) if limit]
+        place_error = max((abs(math.log(limit / value)) for limit, value in limits), default=0.0)
+    return bowl.cost(math.log(depth / best.value), math.log(than[0] / other.value), place_error)
+
+
+def shape_costs(depths: ArrayLike, params: ArrayLike, than: tuple[float, float], law: DepthLaw | None = None) -> Floats:
+    """`shape_cost` of many shapes at once, without its interval; NaN far beyond the data."""
+    L, N = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (depths, params))
+    if isinstance(law, JointLaw):
+        return law.costs_of(L, N, than)
+    best, other = _reference(law).depth(N).value, _reference(law).depth_at(than[1])
+    return np.asarray(100 * np.expm1(bowl_of(law).log_ratio(np.log(L / best), math.log(than[0] / other))))
+
+
+def best_depth(block_params: float, law: DepthLaw | None = None) -> float:
+    """The depth that costs nothing at this size: by the law's own runs, or else by all public sets."""
+    return (law if isinstance(law, JointLaw) else _reference(law)).depth_at(block_params)
 
 
 def measured_optimum(block_params: float) -> Interval:

@@ -137,11 +137,16 @@ class JointLaw(DepthLaw):
         middle = np.median(place[goes_on] if goes_on.any() else place, axis=0)
         return DepthCurve(np.exp(np.clip(middle, low, high)), np.exp(low), np.exp(high))
 
-    def cost(self, depth: float, instead_of: float, block_params: float) -> Interval:
-        """Extra loss, in percent, of one depth instead of another at equal size."""
-        extra = self.above(depth, block_params) - self.above(instead_of, block_params)
+    def cost_of(self, depth: float, block_params: float, than: tuple[float, float]) -> Interval:
+        """Extra loss, in percent, that a shape owes to its depth, over what another (depth, size) owes to its own."""
+        extra = self.above(depth, block_params) - self.above(*than)
         low, middle, high = np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), (0.025, 0.5, 0.975))
         return Interval(*(100 * math.expm1(v) for v in (middle, low, high)))
+
+    def costs_of(self, depths: Floats, block_params: Floats, than: tuple[float, float]) -> Floats:
+        """`cost_of` of many shapes at once, without its interval."""
+        extra = self.above(depths, block_params) - self.above(*than)[:, None]
+        return np.asarray(100 * np.expm1(np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), 0.5, axis=0)))
 
     def place(self, block_params: float) -> Floats:
         """ln of the best depth at a size, of each draw."""

@@ -70,6 +70,14 @@ class Bowl(BaseModel):
         error = math.hypot(Z95 * math.sqrt(variance), 2 * self.curvature * linear * place_error)
         return Interval(*(100 * math.expm1(min(v, LARGEST_LOG)) for v in (value, value - error, value + error)))
 
+    def log_ratio(self, x: ArrayLike, instead_of: float) -> Floats:
+        """ln of the loss at each x over that at another x, without its interval; NaN far beyond the data."""
+        at, (low, high) = np.atleast_1d(np.asarray(x, dtype=float)), self.x_range
+        slope = 0.0 if self.log_error is not None else self.slope
+        ratio = slope * (at - instead_of) + self.curvature * (at * at - instead_of * instead_of)
+        known = (low - SLACK <= np.minimum(at, instead_of)) & (np.maximum(at, instead_of) <= high + SLACK)
+        return np.where(known, np.minimum(ratio, LARGEST_LOG), np.nan)
+
     def _profile(self, linear: float, square: float, place_error: float) -> Interval:
         """The range over the ellipse of what 95% allow: a curvature above 0, however unsure, and a place."""
         limits = []

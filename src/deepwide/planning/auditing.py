@@ -61,10 +61,10 @@ class Audit(Answer):
     law_status: str
     law_depth: Interval
     depth_over_law: Interval
-    verdict: Verdict  # too deep, within, too shallow; with experts, by total parameters
-    verdict_active: Verdict | None  # with experts, the same by active parameters
+    verdict: Verdict  # too deep, within, too shallow; with experts, by the active parameters, as a plan counts
+    verdict_total: Verdict | None  # with experts, the same by all parameters
     loss_percent: Interval | None  # against the law's own depth at equal size; None far beyond the data
-    worth: Worth | None  # what would make that loss up; None without loss data, and with experts
+    worth: Worth | None  # what would make that loss up, with experts in active parameters; None without loss data
     instead: Shape | None  # the planner's shape of this size, with the model's own head width and key/value heads
     theory_threshold: float  # log_3 width: below it depth is worth doubly exponentially more (Levine et al. 2020)
     past_threshold: bool
@@ -89,8 +89,10 @@ class Audit(Answer):
     def words(self) -> str:
         """The verdict and its cost in a few words."""
         outcome = self.verdict.outcome
-        if self.verdict_active is not None:
-            outcome = f"{outcome} by total, {self.verdict_active.outcome} by active parameters"
+        if self.verdict_total is not None:
+            other = self.verdict_total.outcome
+            both = f"{outcome} by active and total parameters"
+            outcome = both if other == outcome else f"{outcome} by active, {other} by total parameters"
         return f"{outcome}, {COST_WORDS[self.cost]}"
 
     @property
@@ -121,7 +123,8 @@ class Audit(Answer):
                 "name": self.name,
                 "depth": self.shape.depth,
                 "width": self.shape.width,
-                "block_params": self.params.block,
+                "block_params": self.params.active_block,
+                "total_params": self.params.total,
                 "law": self.law,
                 "law_depth": self.law_depth.value,
                 "depth_over_law": ratio.value,
@@ -132,6 +135,8 @@ class Audit(Answer):
                 "loss_percent": loss.value if loss else None,
                 "loss_percent_low": loss.low if loss else None,
                 "loss_percent_high": loss.high if loss else None,
+                "made_up_by_flops_percent": self.worth.flops_percent.value if self.worth else None,
+                "money": self.worth.money.value if self.worth and self.worth.money else None,
                 "instead_depth": instead.depth if instead else None,
                 "instead_width": instead.width if instead else None,
             }
@@ -154,9 +159,9 @@ def audit(
     """Judge a model by a law (Levine et al.'s transition by default).
 
     The model is a Shape, a name of the catalogue, a config.json or its folder, with `network` a hub id; or it is given
-    by its sizes (depth, width, …), which otherwise replace those of the model. What its depth is worth is computed at
-    `tokens` of training (20 per parameter by default) by the compute law `compute`; `price` is of an hour of a GPU that
-    does `gpu_flops` FLOPs per second.
+    by its sizes (depth, width, …), which otherwise replace those of the model. With experts it is judged by its active
+    parameters, as a plan counts. What its depth is worth is computed at `tokens` of training (20 per active parameter
+    by default) by the compute law `compute`; `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second.
 
     >>> result = audit("gpt3-175b")
     >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
@@ -166,18 +171,19 @@ def audit(
     named = find_shape(model, family=family, network=network, **fields)
     shape, title = named.shape, name or named.name
     params = shape.params
-    law_depth = chosen.depth(params.block).at()
+    size = params.active_block
+    law_depth = chosen.depth(size).at()
     ratio = _ratio(shape.depth, law_depth)
-    active = None
-    if shape.experts is not None:
-        active = _ratio(shape.depth, chosen.depth(params.block - params.inactive).at())
+    by_total = None if shape.experts is None else _ratio(shape.depth, chosen.depth(params.block).at())
     narrowest = min(shape.vocab, shape.embedding_width or shape.width)
     threshold = math.log(shape.width, 3)
-    loss = depth_cost(shape.depth, law_depth.value, params.block, chosen)
-    length = _length(tokens, params.total)
-    worth = None
-    if loss is not None and shape.experts is None and not shape.extras:
-        worth = worth_of(loss, params.total, length, compute, _per_flop(price, gpu_flops))
+    loss = depth_cost(shape.depth, law_depth.value, size, chosen)
+    length, per_flop = _length(tokens, params.active), _per_flop(price, gpu_flops)
+    worth = None if loss is None else worth_of(loss, params.active, length, compute, per_flop)
+    unpriced = []
+    if price is not None and worth is None:
+        text = "no loss data reach this depth, so what it costs in money is not known"
+        unpriced.append(Note.of("no-price", text, price=price))
     return Audit.model_construct(
         name=title,
         shape=shape,
@@ -188,22 +194,22 @@ def audit(
         law_status=chosen.status,
         law_depth=law_depth,
         depth_over_law=ratio,
-        verdict=_judge(title, chosen, ratio, "total parameters" if active else "size"),
-        verdict_active=None if active is None else _judge(title, chosen, active, "active parameters"),
+        verdict=_judge(title, chosen, ratio, "active parameters" if by_total else "size"),
+        verdict_total=None if by_total is None else _judge(title, chosen, by_total, "total parameters"),
         loss_percent=loss,
         worth=worth,
         instead=_instead(shape, law_depth.value),
         theory_threshold=threshold,
         past_threshold=shape.depth > threshold,
         vocabulary_wastes_width=shape.width > narrowest,
-        opinions=[other.opinion(params.block, shape.vocab) for other in rival_laws(chosen)],
-        notes=[*named.notes, *_notes(chosen, shape, params, active, narrowest)],
+        opinions=[other.opinion(size, shape.vocab) for other in rival_laws(chosen)],
+        notes=[*unpriced, *named.notes, *_notes(chosen, shape, params, by_total, narrowest)],
     )
 
 
-def _length(tokens: int | str | None, total: int) -> float:
+def _length(tokens: int | str | None, params: int) -> float:
     if tokens is None:
-        return float(TOKENS_PER_PARAM * total)
+        return float(TOKENS_PER_PARAM * params)
     return float(parse_count(tokens, "a number of tokens"))
 
 
@@ -214,24 +220,23 @@ def _per_flop(price: float | None, gpu_flops: float) -> float | None:
     return None if price is None else price / (3600 * gpu_flops)
 
 
-def _notes(law: DepthLaw, shape: Shape, params: Params, active: Interval | None, narrowest: int) -> list[Note]:
-    notes = []
-    if active is not None:
-        size = params.block - params.inactive
+def _notes(law: DepthLaw, shape: Shape, params: Params, by_total: Interval | None, narrowest: int) -> list[Note]:
+    notes, size = [], params.active_block
+    if by_total is not None:
         text = (
-            f"laws were fitted on dense models: the ratio is by all {params.block:,} block parameters; by the {size:,} "
-            f"active ones it would be {active.value:.2f}"
+            f"laws and losses were fitted on dense models: the {size:,} active block parameters are judged as if they "
+            f"were dense, without data on experts; by all {params.block:,} the ratio would be {by_total.value:.2f}"
         )
-        notes.append(Note.of("experts", text, block=params.block, active=size, ratio_active=active.value))
+        notes.append(Note.of("experts", text, block=params.block, active=size, ratio_total=by_total.value))
     if shape.attention_free or any(extra.part == "mixer" for extra in shape.extras):
         here = shape.depth - len(shape.attention_free)
-        text = f"laws were fitted on transformers: {here} of these {shape.depth} layers have attention"
+        text = f"laws and losses were fitted on transformers: {here} of these {shape.depth} layers have attention"
         notes.append(Note.of("hybrid", text, attention_layers=here, depth=shape.depth))
-    notes += law_notes(law, params.block)
+    notes += law_notes(law, size)
     if not law.bowl:
         text = "loss differences are centred on the best depth in all public data, whichever law judges"
         notes.append(Note.of("cost-centre", text))
-    if beyond := outside_the_data(shape.depth, params.block, law):
+    if beyond := outside_the_data(shape.depth, size, law):
         notes.append(Note("cost-extrapolated", f"the loss difference is extrapolated: {beyond}", beyond.data))
     if shape.width > narrowest:
         text = (

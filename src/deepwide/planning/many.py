@@ -28,7 +28,7 @@ class PlanTable(Answer):
     width: Integers
     head_dim: Integers
     ff_width: Integers
-    block_params: Integers
+    block_params: Integers  # with experts, those that a token passes through
     total_params: Integers
 
     @field_serializer("*", when_used="json")
@@ -70,7 +70,7 @@ def plan_many(
         optimal_depth_high=optimum.depth.high,
         optimal_width=optimum.width,
         **rounded._asdict(),
-        block_params=np.asarray(params.block),
+        block_params=np.asarray(params.active_block),
         total_params=np.asarray(params.total),
     )
 

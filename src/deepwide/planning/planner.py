@@ -10,7 +10,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note
 from deepwide.catalogue import nearest_models
-from deepwide.errors import DeepwideError, quoted
+from deepwide.errors import DeepwideError, at_least_one, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -37,7 +37,7 @@ from deepwide.planning.rounding import (
 )
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
-from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
+from deepwide.shape import INFERENCE_BYTES, Params, Shape, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
     from deepwide.planning.speed import Search, SpeedLimit
@@ -49,6 +49,58 @@ DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 # microseconds that a layer adds while decoding.
 BANDWIDTH, LAYER_US = "3350GB", 16.0
 DECODE_FROM = f"the preset captured, {LAYER_US:g} µs per layer by Erdil 2025 (arXiv 2506.04645) on one H100"
+
+
+@dataclass(frozen=True)
+class DeviceShare:
+    """What the fullest device holds of a shape that is split (shape/devices.py)."""
+
+    state_bytes: int  # weights, gradients and the optimiser's state
+    activation_bytes: int  # and logits, of micro-batches of one sequence
+    training_bytes: int  # of the stage that needs most: both
+    cache_bytes: int  # of all sequences of the batch
+    serving_bytes: int  # weights in the inference precision, and the cache
+
+
+@dataclass(frozen=True)
+class Split:
+    """Over how many devices a plan is split, and how."""
+
+    tensor_parallel: int
+    pipeline_stages: int
+    data_parallel: int
+    zero: int
+    batch: int  # sequences in the cache
+    precision: str  # of the weights when serving
+
+    def share(self, shape: Shape) -> DeviceShare | None:
+        """What the fullest device holds; None where key/value heads neither divide over the ranks nor the reverse."""
+        from deepwide.shape import device_memory
+
+        t = self.tensor_parallel
+        if shape.kv_heads % t and t % shape.kv_heads:
+            return None
+        device = device_memory(
+            shape,
+            tensor_parallel=t,
+            pipeline_stages=self.pipeline_stages,
+            data_parallel=self.data_parallel,
+            zero=self.zero,
+        )
+        cache = self.batch * device.cache
+        return DeviceShare(
+            state_bytes=device.weights + device.gradients + device.optimiser,
+            activation_bytes=device.activations + device.logits,
+            training_bytes=device.training,
+            cache_bytes=cache,
+            serving_bytes=round(INFERENCE_BYTES[self.precision] * max(device.stage_params)) + cache,
+        )
+
+    @property
+    def words(self) -> str:
+        """tensor 8 × pipeline 4 × data 1, ZeRO 0."""
+        ranks = f"tensor {self.tensor_parallel} × pipeline {self.pipeline_stages} × data {self.data_parallel}"
+        return f"{ranks}, ZeRO {self.zero}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +119,7 @@ class Candidate:
     extrapolated: bool  # with experts always: there are no data
     step_time: Interval
     decode_time: float
+    device: DeviceShare | None = None  # of the fullest device, where the model is split
 
 
 @dataclass(frozen=True)
@@ -92,7 +145,7 @@ class Plan(Answer):
     law_params: (
         float  # (active) block parameters at which laws were asked: the budget's; with a fixed side, the shape's
     )
-    fixed: str | None  # "depth" or "width", if the user fixed it
+    fixed: str | None  # "depth" or "width", if the user fixed it; "latency", if a limit on time chose the shape
     law_depth: Interval  # its interval is the error of the law's own coefficients
     law_width: Interval
     measured_depth: Interval | None  # where all public loss data put the best depth; None: the law has its own data
@@ -115,6 +168,7 @@ class Plan(Answer):
     notes: list[Note]
     mixture: Mixture | None = None  # with experts
     speed: Speed | None = None  # with a machine or a limit on time
+    split: Split | None = None  # over devices, if it is
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -122,10 +176,22 @@ class Plan(Answer):
         """How far the integer shape is from the budget, as a fraction."""
         return self.reached / self.budget - 1
 
+    @property
+    def asked(self) -> str:
+        """The budget and the limit on time in words: 7B block parameters within 8 ms per token."""
+        limit = "" if self.speed is None else self.speed.limit_words
+        return f"{self.budget_words} {limit}".rstrip()
+
+    @property
+    def used(self) -> str:
+        """`asked`; where the shape is more than 3% off the budget, with what it takes of it: 2.9B of 7B block …."""
+        if abs(self.miss) <= CLOSE:
+            return self.asked
+        amount = show_bytes(self.reached) if self.budget_kind == "memory" else show_count(self.reached)
+        return f"{amount} {'of' if self.miss < 0 else 'instead of'} {self.asked}"
+
     def __str__(self) -> str:
-        return (
-            f"Plan for {self.budget_words}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
-        )
+        return f"Plan for {self.asked}: {self.shape.depth} × {self.shape.width}, {self.params.total:,} parameters"
 
     __repr__ = __str__
 
@@ -140,15 +206,17 @@ class Plan(Answer):
         quick = ""
         if self.speed is not None:
             quick = f", {show_time(self.speed.decode_seconds.value)} per token on {self.speed.machine}"
+            if not self.speed.fits:
+                quick += f", whose {show_bytes(self.speed.memory_bytes or 0)} per device are too few"
         inner = f"feed-forward {s.ff_width:,}"
         size = f"{show_count(self.params.total)} parameters in total"
         if (moe := s.experts) is not None:
             shared = f" + {moe.shared} shared" if moe.shared else ""
             inner = f"{moe.active}{shared} of {moe.experts} experts of {moe.width:,}"
             size = f"{size}, {show_count(self.params.active)} active"
+        heads = f"{plural(s.heads, 'head')}{kv} of {s.head_dim}"
         lines = [
-            f"{self.budget_words}: {s.depth} layers × {s.width:,} wide, {plural(s.heads, 'head')}{kv} of {s.head_dim}, "
-            f"{inner} ({self.family})",
+            f"{self.used}: {plural(s.depth, 'layer')} × {s.width:,} wide, {heads}, {inner} ({self.family})",
             f"{size}; {show_count(self.tokens)} tokens take "
             f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
             f"best depth {_layers(self.law_depth)} by the {self.law} law"
@@ -176,6 +244,8 @@ class Plan(Answer):
                 "extrapolated": c.extrapolated,
                 "step_time": c.step_time.value,
                 "decode_time": c.decode_time,
+                "device_training_bytes": c.device.training_bytes if c.device else None,
+                "device_serving_bytes": c.device.serving_bytes if c.device else None,
                 "recommended": c.depth == self.shape.depth,
             }
             for c in self.candidates
@@ -210,6 +280,8 @@ def plan(
     machine: "str | Path | MachineProfile | None" = None,
     latency: float | str | None = None,
     throughput: float | str | None = None,
+    data_parallel: int = 1,
+    zero: int = 0,
     **style: Any,
 ) -> Plan:
     """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
@@ -219,9 +291,12 @@ def plan(
     pipeline_stages, and for a mixture experts, active, shared and granularity. `bandwidth` (bytes per second) and
     `layer_us` (microseconds per layer) give the decode time.
 
-    `machine` gives it instead: a preset's name, a measured profile or its file. With `latency` (8ms per token) or
-    `throughput` (tokens per second of the whole `batch`) the plan has the least expected loss among shapes within the
-    budget that decode as quickly at the end of the context.
+    `machine` gives it instead: a preset's name, a measured profile or its file; heads and feed-forward divide over its
+    devices. With `latency` ("8ms" per token) or `throughput` (tokens per second of the whole `batch`) the plan has the
+    least expected loss among shapes within the budget that decode as quickly at the end of the context.
+
+    With tensor or pipeline parallelism, or `data_parallel` ranks and `zero` (1 to 3), every shape has the memory of its
+    fullest device.
 
     >>> print(plan("1.3B"))
     Plan for 1.3B block parameters: 42 × 1536, 1,455,226,368 parameters
@@ -242,16 +317,21 @@ def plan(
     decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us)
     limited = None
     if (machine, latency, throughput) != (None, None, None):
-        limited = decode = _speed_limit(machine, latency, throughput, batch, wanted.context, bandwidth, layer_us, width)
+        limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
+        ranks = math.lcm(wanted.tensor_parallel, limited.machine.devices)
+        if ranks != wanted.tensor_parallel:
+            wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
-    shape, speed = wanted.shape(*(int(values[0]) for values in rounded)), None
+    unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
+    tokens_from, speed = limit.tokens_from, None
     if limited is not None:
-        unlimited, tried = shape, _search(wanted, chosen, compute, limit, shape, at_most)
-        shape, speed = tried.within(limited, depth)
-        fixed = fixed if shape == unlimited else "latency"
+        shape, speed = _search(wanted, chosen, compute, limit, unlimited, at_most).within(limited, depth)
+        if shape != unlimited:
+            fixed = fixed or "latency"
+            tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
     reached, params = float(limit.measure(shape)), shape.params
     # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
     law_params = float(optimum.block_params[0]) if fixed is None else float(params.active_block)
@@ -259,10 +339,11 @@ def plan(
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
-    train_tokens = limit.tokens or 20 * params.active
-    candidates = _candidates(wanted, shape, chosen, law_params, decode)
+    train_tokens = limit.tokens or 20 * unlimited.active_params  # what a limit on time costs is at equal tokens
+    split = _split(wanted, limit, data_parallel, zero)
+    candidates = _candidates(wanted, shape, chosen, law_params, decode, split)
     search = None
-    if fixed != "latency" and abs(reached / limit.amount - 1) > CLOSE:
+    if shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
     mixture = None if wanted.experts is None else Mixture.of(shape, wanted.dense_ratio)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
@@ -282,7 +363,7 @@ def plan(
         family=wanted.family,
         params=params,
         tokens=train_tokens,
-        tokens_from=limit.tokens_from,
+        tokens_from=tokens_from,
         train_flops_per_token=per_token,
         train_flops=per_token * train_tokens,
         training_bytes_per_sequence=training.activations + training.logits,
@@ -296,17 +377,26 @@ def plan(
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
         notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
-        + ([] if speed is None else speed.notes()),
+        + ([] if speed is None else speed.notes(chosen.name, inference_precision)),
         mixture=mixture,
         speed=speed,
+        split=split,
     )
+
+
+def _split(style: Style, budget: Budget, data_parallel: int, zero: int) -> Split | None:
+    at_least_one(data_parallel=data_parallel)
+    if zero not in (0, 1, 2, 3) or isinstance(zero, bool):
+        raise DeepwideError(f"zero must be 0, 1, 2 or 3, not {quoted(zero)}.")
+    ranks = (style.tensor_parallel, style.pipeline_stages, data_parallel, zero)
+    return None if ranks == (1, 1, 1, 0) else Split(*ranks, budget.batch, budget.inference_precision)
 
 
 def _speed_limit(
     machine: "str | Path | MachineProfile | None",
     latency: float | str | None,
     throughput: float | str | None,
-    batch: int,
+    budget: Budget,
     context: int,
     bandwidth: float | str,
     layer_us: float,
@@ -321,7 +411,7 @@ def _speed_limit(
         raise DeepwideError("a limit on time chooses the width: fix the depth or nothing.")
     own = None if machine is not None else Decoding.of(bandwidth, layer_us)
     rates = None if own is None else (own.bytes_per_second, own.layer_seconds)
-    return SpeedLimit.of(machine, latency, throughput, batch, context, rates)
+    return SpeedLimit.of(machine, latency, throughput, budget.batch, context, rates, budget.inference_precision)
 
 
 def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Shape, at_most: bool) -> "Search":
@@ -383,7 +473,12 @@ class Decoding:
 
 
 def _candidates(
-    style: Style, best: Shape, law: DepthLaw, law_params: float, decode: "Decoding | SpeedLimit"
+    style: Style,
+    best: Shape,
+    law: DepthLaw,
+    law_params: float,
+    decode: "Decoding | SpeedLimit",
+    split: Split | None,
 ) -> list[Candidate]:
     """About the same block parameters at other depths; those that constraints push off the size are left out."""
     stages, size = style.pipeline_stages, Budget.of(best.params.active_block)
@@ -412,6 +507,7 @@ def _candidates(
                 extrapolated=style.experts is not None or outside_the_data(shape.depth, same, law) is not None,
                 step_time=decode.step_time(shape, best) or step_time_ratio(shape.depth, best.depth),
                 decode_time=decode.seconds(shape) / decode.seconds(best),
+                device=None if split is None else split.share(shape),
             )
         )
     return rows

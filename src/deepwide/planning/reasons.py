@@ -13,9 +13,9 @@ import numpy as np
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, FF_STRETCH, WideSearch, ideal_head_dim
-from deepwide.planning.style import Style
-from deepwide.quantities import show_count, show_time
+from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
+from deepwide.planning.style import GRANULARITY_MISS, Style
+from deepwide.quantities import show_bytes, show_count, show_time
 from deepwide.shape import Shape
 
 if TYPE_CHECKING:
@@ -47,24 +47,73 @@ class Speed:
 
     machine: str
     source: str
+    devices: int  # that share every layer
     batch: int
     cached: int  # tokens of each sequence that a decoded token looks at
     limit_seconds: float | None
+    limit_words: str  # within 8 ms per token; empty without a limit
     decode_seconds: Interval
     tokens_per_second: float
     train_step_seconds: Interval | None  # of one sequence of the whole context; None: the machine was not measured
-    loss_percent: Interval  # against the plan without a limit
+    loss_percent: Interval  # against the plan without a limit; the interval is that of the depth alone
     frontier: list[SpeedRow]
+    without_limit: SpeedRow  # the plan without a limit, with the law's depth or the one that was fixed
+    quicker_and_better: SpeedRow | None  # without a limit: a shape that beats the plan in both time and expected loss
+    weights: str  # precision of the weights that the times are of
+    device_bytes: int | None  # weights and cache on each device when serving; None: not counted
+    memory_bytes: int | None  # that each device has, where it is known
 
-    def notes(self) -> list[Note]:
-        """What the limit did to the plan, and which machine it is about."""
+    @property
+    def fits(self) -> bool:
+        """Whether weights and cache fit into the memory of each device, as far as both are known."""
+        return None in (self.device_bytes, self.memory_bytes) or (self.device_bytes or 0) <= (self.memory_bytes or 0)
+
+    def notes(self, law: str, precision: str) -> list[Note]:
+        """What the limit did to the plan, which machine it is about, and whether it fits there."""
+        notes = [] if self.limit_seconds is None else [self._against_the_plan(law)]
+        if (other := self.quicker_and_better) is not None:
+            text = (
+                f"{other.depth} × {other.width:,} is quicker ({show_time(other.decode_seconds.value)} per token) and "
+                f"expected to have {other.loss_percent.value:+.2f}% of loss: without a limit on time a plan keeps to "
+                f"the depth of the {law} law, with one it has the least expected loss"
+            )
+            notes.append(Note.of("quicker-and-better", text, depth=other.depth, width=other.width))
         at = f"the last token of {self.cached:,}, batch {self.batch}"
-        notes = [Note.of("machine", f"decode time is that of {at}, on {self.machine}: {self.source}")]
-        if self.loss_percent.value:
-            percent, limit = self.loss_percent, show_time(self.limit_seconds or 0.0)
-            text = f"the limit of {limit} per token costs {percent.value:+.2f}% of loss against the plan without it"
-            notes.insert(0, Note.of("speed-limit", text, limit_seconds=self.limit_seconds, loss_percent=percent.value))
+        devices = f"; heads and feed-forward divide over its {self.devices} devices" if self.devices > 1 else ""
+        text = f"decode time is that of {at}, on {self.machine}: {self.source}{devices}"
+        notes.append(Note.of("machine", text, devices=self.devices))
+        if precision != self.weights:
+            text = f"times are those of weights in {self.weights}, memory is that of weights in {precision}"
+            notes.append(Note.of("precision-of-times", text, times=self.weights, memory=precision))
+        needed, room = self.device_bytes, self.memory_bytes
+        if needed is not None and room is not None and not self.fits:
+            each = "each of its devices" if self.devices > 1 else "it"
+            text = (
+                f"the model does not fit on {self.machine}: weights ({precision}) and cache ({self.batch} × "
+                f"{self.cached:,} tokens) take {show_bytes(needed)}, and {each} has {show_bytes(room)}, so its times "
+                "are those of a machine with more memory"
+            )
+            notes.append(Note.of("exceeds-memory", text, device_bytes=needed, memory_bytes=room))
         return notes
+
+    def _against_the_plan(self, law: str) -> Note:
+        percent, free = self.loss_percent.value, self.without_limit
+        other = f"{free.depth} × {free.width:,} at {show_time(free.decode_seconds.value)} per token"
+        if free.chosen:
+            text = "the plan without a limit is quick enough, and no shape tried is expected to have less loss"
+        elif percent > 0:
+            text = f"being {self.limit_words} costs {percent:+.2f}% of loss against the plan without a limit, {other}"
+        else:
+            text = (
+                f"of the shapes tried {self.limit_words} this one has the least expected loss, {percent:+.2f}% against "
+                f"the plan without a limit, {other}"
+            )
+            if free.depth != next(row.depth for row in self.frontier if row.chosen):
+                text += f", whose depth the {law} law chose"
+        slowest = self.decode_seconds.high
+        if slowest is not None and slowest > (self.limit_seconds or math.inf):
+            text += f"; the time is an estimate, and its interval reaches {show_time(slowest)}"
+        return Note.of("speed-limit", text, limit_seconds=self.limit_seconds, loss_percent=percent)
 
 
 # What is published about experts, with how much of it was confirmed. None of it has runs that vary depth and width.
@@ -129,12 +178,13 @@ class Mixture:
         )
         published = "; ".join(f"{says} ({source}; {status})" for source, says, status in self.published)
         coarser = []
-        if asked is not None and abs(math.log(self.granularity / asked)) > math.log(FF_STRETCH[1]) + 0.01:
+        if asked is not None and abs(self.granularity / asked - 1) > GRANULARITY_MISS:
             words = (
-                f"experts of {self.width:,} have a granularity of {self.granularity:.3g}, not the {asked:g} asked for"
+                f"experts of {self.width:,} have a granularity of {self.granularity:.3g}, "
+                f"{self.granularity / asked - 1:+.1%} from the {asked:g} asked for"
             )
             data = {"granularity": self.granularity, "asked": asked}
-            coarser = [Note("granularity-missed", f"{words}: no expert of that width divides as asked", data)]
+            coarser = [Note("granularity-missed", f"{words}: expert widths come in whole steps", data)]
         return [
             *coarser,
             Note.of("experts-without-data", text, law=law, active_block_params=active_block),
@@ -160,10 +210,13 @@ def plan_reason(
     active = "active " if shape.experts else ""
     first = f"At {size} {active}block parameters the {law.name} law puts the best depth at {law_depth.value:.1f} layers"
     if fixed:
-        first += f"; with the {fixed} you fixed, the shape has {shape.depth / law_depth.value:.2f} times that."
+        why = {"latency": "as quick as asked"}.get(fixed, f"with the {fixed} you fixed")
+        first += f"; {why}, the shape has {shape.depth / law_depth.value:.2f} times that."
     else:
         first += f", and {shape.depth} × {shape.width} is the nearest shape that divides well."
     others = [c for c in candidates if c.depth != shape.depth and c.loss_percent is not None]
+    if len(candidates) == 1:
+        return f"{first} No other depth that was tried divides as asked at this size."
     if not others:
         return f"{first} No loss data reach this far, so nothing measured says what another depth would cost."
     better = [c for c in others if c.loss_percent and c.loss_percent.high is not None and c.loss_percent.high < 0]
@@ -210,6 +263,8 @@ def plan_notes(
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
+        if split % style.kv_heads:
+            text += ", unevenly, and memory per device is not counted"
         notes.append(Note.of("kv-heads-replicated", text, kv_heads=style.kv_heads, tensor_parallel=split))
     if split > 1 and shape.vocab % split:
         text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"

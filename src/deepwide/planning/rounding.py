@@ -28,6 +28,7 @@ LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of l
 NARROWER_HEADS = 0.03  # per halving of the head width
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
+DEAR = 0.3  # a shape of this price, such as 1.7 times the law's depth, is worth a wide search for a cheaper one
 
 
 class Rounded(NamedTuple):
@@ -73,8 +74,58 @@ def round_shapes(
     For each head width that suits the width, allowed widths around the optimum are tried with the optimal depth,
     rounded, and a gated feed-forward is stretched to meet the budget. Where that costs more than leaving the law's
     depth, the depths that bracket the budget at each width are tried as well; and where the budget is still missed
-    by more than 3%, all depths and widths that divide as asked (`search_widely`).
+    by more than 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
+    (`search_widely`).
     """
+    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over)
+    best, best_score, reached, usual = near.best, near.score, near.reached, near.usual_depth
+    wanted = np.asarray(amount, dtype=float)
+    with np.errstate(invalid="ignore"):
+        missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > CLOSE)
+    for row in np.flatnonzero(missed):
+        search = search_widely(
+            style, float(wanted[row]), int(usual[row]), measure,
+            width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
+        )  # fmt: skip
+        if search is not None and search.score < best_score[row]:
+            best_score[row], best[:, row] = search.score, search.best
+    if not np.all(np.isfinite(best_score)):
+        raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
+    return Rounded(*best)
+
+
+def shapes_near(
+    style: Style, amount: Numbers, depth: Numbers, width: Numbers, measure: Measure, *, never_over: bool = False
+) -> set[tuple[int, int, int, int]]:
+    """The different shapes of these depths that come near the amounts: depth, width, head_dim, ff_width.
+
+    Unlike `round_shapes` it neither searches widely where an amount is missed nor refuses what does not fit.
+    """
+    near = _round_near(style, amount, depth, width, measure, True, False, never_over, any_heads=True)
+    fits = near.best[:, np.isfinite(near.score)]
+    return {(int(L), int(d), int(h), int(f)) for L, d, h, f in fits.T.tolist()}
+
+
+class _Near(NamedTuple):
+    """The best of the shapes that were tried for each budget; their price is infinite where none fits."""
+
+    best: Integers  # depth, width, head_dim, ff_width: one row each
+    score: Floats
+    reached: Floats
+    usual_depth: Integers
+
+
+def _round_near(
+    style: Style,
+    amount: Numbers,
+    depth: Numbers,
+    width: Numbers,
+    measure: Measure,
+    fixed_depth: bool,
+    fixed_width: bool,
+    never_over: bool,
+    any_heads: bool = False,
+) -> _Near:
     wanted = np.asarray(amount, dtype=float)
     usual = usual_depths(style, depth)
     centre = np.asarray(width, dtype=float)
@@ -87,7 +138,7 @@ def round_shapes(
     for other_depths in (False,) if fixed_depth else (False, True):
         for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
             suits = (head_dim <= ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
-            suits |= fixed_width or style.head_dim is not None
+            suits |= any_heads or fixed_width or style.head_dim is not None
             rows = np.flatnonzero(suits & (best_score > LEAVING_THE_LAW if other_depths else True))
             step = _width_step(style, head_dim)
             if not len(rows) or step is None:
@@ -106,18 +157,7 @@ def round_shapes(
             reached[rows[better]] = tried.reached.reshape(len(rows), -1)[pick][better]
             chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
             best[:, rows[better]] = np.array(chosen)[:, better]
-    with np.errstate(invalid="ignore"):
-        missed = ~np.isfinite(best_score) | (np.abs(np.log(reached / wanted)) > CLOSE)
-    for row in np.flatnonzero(missed):
-        search = search_widely(
-            style, float(wanted[row]), int(usual[row]), measure,
-            width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
-        )  # fmt: skip
-        if search is not None and search.score < best_score[row]:
-            best_score[row], best[:, row] = search.score, search.best
-    if not np.all(np.isfinite(best_score)):
-        raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
-    return Rounded(*best)
+    return _Near(best, best_score, reached, usual)
 
 
 def usual_depths(style: Style, depth: Numbers) -> Integers:

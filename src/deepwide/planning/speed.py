@@ -3,29 +3,32 @@
 Expected loss of a shape, relative to the plan without a limit: a compute law's loss at its total parameters (with
 experts, the active ones) and the plan's tokens, times what its depth costs at its size (laws/cost.py). Shapes are those
 that the planner would round to, at depths up to the law's and at shares of the budget; what is compared is exact.
+Which shapes are tried does not depend on the limit, so a looser one never gives a plan of more expected loss.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
-from deepwide.laws import ComputeLaw, DepthLaw, depth_cost
+from deepwide.laws import ComputeLaw, DepthLaw, best_depth, shape_cost, shape_costs
 from deepwide.planning.budget import Budget
 from deepwide.planning.reasons import Speed, SpeedRow
-from deepwide.planning.rounding import round_shapes
+from deepwide.planning.rounding import shapes_near
 from deepwide.planning.style import Style
-from deepwide.quantities import Floats, parse_count, parse_seconds, show_time
-from deepwide.shape import Shape
+from deepwide.quantities import parse_count, parse_seconds, show_time
+from deepwide.shape import INFERENCE_BYTES, Shape, device_memory
 from deepwide.timing import MachineProfile, find_machine, with_rates
 
 DEFAULT = "captured"
-SHARES = np.geomspace(1.0, 1 / 64, 37)  # of the budget
-FINER = 6  # shares tried between two of these, around the best
-DEPTHS = 24  # tried between the plan's depth and a twelfth of it
+SMALLEST = 64  # shares of the budget are tried down to 1 / this,
+SHARES, FINER = 24, 8  # in so many steps, and in finer ones about what no other shape beats
+DEPTHS = 40  # tried at most, down to a twelfth of the deepest
 SHALLOWEST = 12
 ROWS, QUICKEST = 8, 4  # of the frontier that is shown, down to a quarter of the plan's time
 
@@ -39,6 +42,7 @@ class SpeedLimit:
     cached: int
     limit: float | None
     words: str
+    precision: str = "bf16"  # of the weights in memory
 
     @classmethod
     def of(
@@ -49,19 +53,20 @@ class SpeedLimit:
         batch: int,
         cached: int,
         rates: tuple[float, float] | None = None,
+        precision: str = "bf16",
     ) -> "SpeedLimit":
         """From what a person gave; without a machine, `rates` are bytes per second and seconds per layer."""
         limits = {}
         if latency is not None:
             seconds = parse_seconds(latency)
-            limits[f"{show_time(seconds)} per token"] = seconds
+            limits[f"within {show_time(seconds)} per token"] = seconds
         if throughput is not None:
             rate = parse_count(throughput, "a number of tokens per second")
-            limits[f"{rate:,} tokens per second"] = batch / rate
+            limits[f"at {rate:,} tokens per second or more"] = batch / rate
         profile = find_machine(DEFAULT if machine is None else machine)
         if rates is not None:
             profile = with_rates(profile, *rates)
-        return cls(profile, batch, cached, min(limits.values(), default=None), " and ".join(limits))
+        return cls(profile, batch, cached, min(limits.values(), default=None), " and ".join(limits), precision)
 
     @property
     def source(self) -> str:
@@ -76,6 +81,14 @@ class SpeedLimit:
         """`decode` without its interval."""
         return self.decode(shape).value
 
+    def device_bytes(self, shape: Shape) -> int | None:
+        """What serving takes on each device, its share of the weights and of the cache; None: not counted so."""
+        try:
+            device = device_memory(shape, tensor_parallel=self.machine.devices, batch=self.batch, sequence=self.cached)
+        except DeepwideError:
+            return None
+        return round(INFERENCE_BYTES[self.precision] * max(device.stage_params)) + device.cache
+
     def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:
         """Training step time of one shape over another; None where the machine was not measured."""
         if "train" not in self.machine.phases:
@@ -87,7 +100,7 @@ class SpeedLimit:
 class _Option:
     shape: Shape
     seconds: float
-    loss: float
+    loss: float  # over that of the plan without a limit
 
 
 class Search:
@@ -98,127 +111,143 @@ class Search:
     ) -> None:
         self.style, self.law, self.compute, self.budget, self.plan = style, law, compute, budget, plan
         self.tokens, self.never_over = tokens, at_most or budget.kind == "memory"
-        self.base = self._loss(plan)
+        self.compared_with = (float(plan.depth), float(plan.params.active_block))
         self.most = 1.001 * max(budget.amount, float(budget.measure(plan)))  # no shape may be larger than the plan
 
-    def options(self, speed: SpeedLimit, depths: list[int], shares: Floats) -> list[_Option]:
-        """Everything that divides as asked at these depths and shares of the budget."""
-        tried: dict[tuple[int, int, int, int], _Option] = {}
-        D = np.array(depths, dtype=float)
-        for share in shares.tolist():
-            amounts = np.full(len(D), share * self.budget.amount)
-            try:
-                widths = self.style.width_for(D, amounts, self.budget.measure)
-                rounded = round_shapes(
-                    self.style, amounts, D, widths, self.budget.measure, fixed_depth=True, never_over=self.never_over
-                )
-            except DeepwideError:
-                continue  # so little that nothing divides as asked
-            for row in zip(*(values.tolist() for values in rounded), strict=True):
-                if row in tried:
-                    continue
-                shape = self.style.shape(*row)
-                loss = self._loss(shape)
-                if loss is not None and float(self.budget.measure(shape)) <= self.most:
-                    tried[row] = _Option(shape, speed.seconds(shape), loss)
-        return list(tried.values())
-
     def within(self, speed: SpeedLimit, fixed_depth: int | None) -> tuple[Shape, Speed]:
-        """The shape to build, the plan's own if it is quick enough, and the frontier around it."""
-        if self.base is None:
+        """The shape to build, without a limit the plan's own, and the frontier around it."""
+        plan = _Option(self.plan, speed.seconds(self.plan), 1.0)
+        if shape_cost(*self.compared_with, self.compared_with, self.law) is None:
+            if speed.limit is None:
+                return self.plan, _summary(self, speed, plan, plan, [plan])
             raise DeepwideError(
-                "no loss data reach this far from the law's depth, so shapes cannot be compared by their loss: "
+                "no loss data reach this far from the best depth, so shapes cannot be compared by their loss: "
                 "ask without a limit on time, or for another size."
             )
-        depths = self.depths(fixed_depth)
-        tried = self.options(speed, depths, SHARES)
-        plan = _Option(self.plan, speed.seconds(self.plan), self.base)
+        tried = self.options(speed, fixed_depth)
         chosen = plan
-        if speed.limit is not None and plan.seconds > speed.limit:
-            quick = [option for option in tried if option.seconds <= speed.limit]
+        if speed.limit is not None:
+            quick = [option for option in (plan, *tried) if option.seconds <= speed.limit]
             if not quick:
                 fastest = min([plan, *tried], key=lambda option: option.seconds)
                 quickest = f"{fastest.shape.depth} × {fastest.shape.width:,}, takes {show_time(fastest.seconds)}"
                 raise DeepwideError(
-                    f"nothing decodes within {speed.words} on '{speed.machine.name}': of {len(tried):,} shapes tried "
+                    f"nothing decodes {speed.words} on '{speed.machine.name}': of {len(tried):,} shapes tried "
                     f"the quickest, {quickest}: allow more time, or take a quicker machine or a smaller budget."
                 )
-            chosen = min(quick, key=lambda option: option.loss)
-            share = float(self.budget.measure(chosen.shape)) / self.budget.amount
-            near = [depth for depth in depths if 0.7 <= depth / chosen.shape.depth <= 1.4]
-            finer = np.geomspace(share, min(1.0, share * SHARES[0] / SHARES[1]), FINER)
-            tried += (more := self.options(speed, near, finer))
-            chosen = min([chosen, *(o for o in more if o.seconds <= speed.limit)], key=lambda option: option.loss)
-        return chosen.shape, _summary(self, speed, chosen, _frontier([plan, *tried]))
+            chosen = min(quick, key=lambda option: (option.loss, option.seconds))
+        return chosen.shape, _summary(self, speed, chosen, plan, _frontier([plan, *tried]))
+
+    def options(self, speed: SpeedLimit, fixed_depth: int | None) -> list[_Option]:
+        """Every shape that is tried, whatever the limit: a grid of depths and shares, finer along its frontier."""
+        depths = self.depths(fixed_depth)
+        steps = [(row, FINER * step) for row in range(len(depths)) for step in range(SHARES + 1)]
+        tried = self._options(speed, depths, steps, {})
+        place = {depth: row for row, depth in enumerate(depths)}
+        finer = set[tuple[int, int]]()
+        for option in _frontier(tried.values()):
+            share = min(1.0, float(self.budget.measure(option.shape)) / self.budget.amount)
+            step, row = round(-math.log(share) / math.log(SMALLEST) * SHARES * FINER), place[option.shape.depth]
+            rows = range(max(0, row - 1), min(len(depths), row + 2))
+            finer |= {(at, near) for at in rows for near in range(max(0, step - FINER), step + FINER)}
+        return list(self._options(speed, depths, sorted(finer - set(steps)), tried).values())
+
+    def _options(
+        self, speed: SpeedLimit, depths: list[int], steps: list[tuple[int, int]], known: dict[Shape, _Option]
+    ) -> dict[Shape, _Option]:
+        """What divides as asked at these depths (their places) and shares of the budget, beside what is known."""
+        if not steps:
+            return known
+        D = np.array([depths[row] for row, _ in steps], dtype=float)
+        shares = np.exp(-np.array([step for _, step in steps]) * math.log(SMALLEST) / (SHARES * FINER))
+        amounts, measure = shares * self.budget.amount, self.budget.measure
+        widths = self.style.width_for(D, amounts, measure)
+        rows = shapes_near(self.style, amounts, D, widths, measure, never_over=self.never_over)
+        shapes = [self.style.shape(*row) for row in sorted(rows)]
+        shapes = [shape for shape in shapes if shape not in known and float(measure(shape)) <= self.most]
+        sizes = [(shape.depth, shape.params.active_block, shape.active_params) for shape in shapes]
+        L, N, P = np.array(sizes, dtype=float).reshape(-1, 3).T
+        losses = self._size_loss(P) / self._size_loss(float(self.plan.active_params))
+        losses = losses * (1 + shape_costs(L, N, self.compared_with, self.law) / 100)
+        more = zip(shapes, losses.tolist(), strict=True)
+        return known | {shape: _Option(shape, speed.seconds(shape), loss) for shape, loss in more if loss == loss}
 
     def depths(self, fixed: int | None) -> list[int]:
-        """The plan's depth and shallower ones, in whole stages."""
+        """Depths in whole stages, from a twelfth of the deepest: the plan's, or the best by loss if that is deeper."""
         stages = self.style.pipeline_stages
         if fixed is not None:
             return [fixed]
-        units = self.plan.depth // stages
-        few = np.geomspace(max(1, units / SHALLOWEST), units, DEPTHS)
-        return sorted({max(1, round(float(value))) * stages for value in few})
+        best = best_depth(self.compared_with[1], self.law)
+        units = max(self.plan.depth // stages, round(best / stages))
+        low = max(1, units // SHALLOWEST)
+        if units - low < DEPTHS:
+            return [unit * stages for unit in range(low, units + 1)]
+        few = np.geomspace(low, units, DEPTHS)
+        return sorted({self.plan.depth, *(max(1, round(float(value))) * stages for value in few)})
 
     def loss_percent(self, shape: Shape) -> Interval:
         """Expected loss against the plan without a limit."""
-        loss, cost = self._loss(shape), self._depth_cost(shape)
-        if loss is None or cost is None or self.base is None:
+        if shape == self.plan:
+            return Interval(0.0)
+        cost = shape_cost(float(shape.depth), float(shape.params.active_block), self.compared_with, self.law)
+        if cost is None or cost.low is None or cost.high is None:
             raise DeepwideError(f"no loss data reach {shape.depth} × {shape.width:,}.")
-        value = 100 * (loss / self.base - 1)
-        if shape == self.plan or cost.low is None or cost.high is None:
-            return Interval(value)
-        return Interval(value, value + cost.low - cost.value, value + cost.high - cost.value)
+        size = float(self._size_loss(float(shape.active_params)) / self._size_loss(float(self.plan.active_params)))
+        value, low, high = (100 * (size * (1 + each / 100) - 1) for each in (cost.value, cost.low, cost.high))
+        return Interval(value, low, high)
 
-    def _depth_cost(self, shape: Shape) -> Interval | None:
-        size = shape.params.active_block
-        return depth_cost(shape.depth, max(1.0, self.law.depth_at(size)), size, self.law)
-
-    def _loss(self, shape: Shape) -> float | None:
-        cost = self._depth_cost(shape)
-        if cost is None:
-            return None
+    def _size_loss(self, params: Any) -> Any:
         c = self.compute
-        smooth = c.E + c.A * shape.active_params**-c.alpha + c.B * self.tokens**-c.beta
-        return float(smooth * (1 + cost.value / 100))
+        return c.E + c.A * params**-c.alpha + c.B * float(self.tokens) ** -c.beta
 
 
-def _frontier(options: list[_Option]) -> list[_Option]:
+def _frontier(options: Iterable[_Option]) -> list[_Option]:
     """The options that no other beats in both time and loss, the quickest first."""
     best, least = list[_Option](), math.inf
     for option in sorted(options, key=lambda o: (o.seconds, o.loss)):
         if option.loss < least:
-            best, least = [*best, option], option.loss
+            best.append(option)
+            least = option.loss
     return best
 
 
-def _summary(search: Search, speed: SpeedLimit, chosen: _Option, frontier: list[_Option]) -> Speed:
+def _summary(search: Search, speed: SpeedLimit, chosen: _Option, plan: _Option, frontier: list[_Option]) -> Speed:
+    quicker = [o for o in frontier if o.seconds < plan.seconds and o.loss < plan.loss]
+    better = min(quicker, key=lambda o: o.loss, default=None) if speed.limit is None else None
     frontier = [o for o in frontier if o.seconds >= chosen.seconds / QUICKEST] or frontier[-1:]
     targets = np.geomspace(frontier[0].seconds, frontier[-1].seconds, ROWS)
     shown = {id(min(frontier, key=lambda o: abs(math.log(o.seconds / target)))) for target in targets}
     rows = [option for option in frontier if id(option) in shown and option.shape != chosen.shape] + [chosen]
     train = speed.machine.seconds("train", chosen.shape) if "train" in speed.machine.phases else None
+
+    def row(option: _Option) -> SpeedRow:
+        return SpeedRow(
+            depth=option.shape.depth,
+            width=option.shape.width,
+            block_params=option.shape.params.active_block,
+            total_params=option.shape.total_params,
+            loss_percent=search.loss_percent(option.shape),
+            decode_seconds=speed.decode(option.shape),
+            tokens_per_second=speed.batch / option.seconds,
+            chosen=option.shape == chosen.shape,
+        )
+
     return Speed(
         machine=speed.machine.name,
         source=speed.machine.source,
+        devices=speed.machine.devices,
         batch=speed.batch,
         cached=speed.cached,
         limit_seconds=speed.limit,
+        limit_words=speed.words,
         decode_seconds=speed.decode(chosen.shape),
         tokens_per_second=speed.batch / chosen.seconds,
         train_step_seconds=train,
         loss_percent=search.loss_percent(chosen.shape),
-        frontier=[
-            SpeedRow(
-                depth=option.shape.depth,
-                width=option.shape.width,
-                block_params=option.shape.params.active_block,
-                total_params=option.shape.total_params,
-                loss_percent=search.loss_percent(option.shape),
-                decode_seconds=speed.decode(option.shape),
-                tokens_per_second=speed.batch / option.seconds,
-                chosen=option.shape == chosen.shape,
-            )
-            for option in sorted(rows, key=lambda o: o.seconds)
-        ],
+        frontier=[row(option) for option in sorted(rows, key=lambda o: o.seconds)],
+        without_limit=row(plan),
+        quicker_and_better=None if better is None else row(better),
+        weights=speed.machine.precision,
+        device_bytes=speed.device_bytes(chosen.shape),
+        memory_bytes=speed.machine.memory_bytes,
     )

@@ -65,6 +65,7 @@ Measure = Callable[[Sizes], Any]  # what a budget limits: block parameters, tota
 
 
 WITH_EXPERTS, WITH_SHARED_EXPERTS = "mixtral", "glm4_moe"  # families of a plan with experts, unless one is given
+GRANULARITY_MISS = 0.01  # of a granularity that was asked for: a larger one is noted
 RATIOS = {"plain": 4.0, "gated": 8 / 3}  # the usual feed-forward width over the width
 
 
@@ -214,8 +215,8 @@ class Style(Part):
 
     @property
     def ff_is_free(self) -> bool:
-        """Whether rounding may move the feed-forward width: if it is gated, unless the ratio was given."""
-        return self.ff == "gated" and self.ff_ratio is None
+        """Whether rounding may move the feed-forward width: if it is gated, unless a ratio or granularity was given."""
+        return self.ff == "gated" and self.ff_ratio is None and self.granularity is None
 
     def ff_multiple(self, width: Any) -> Any:
         """What feed-forward widths are multiples of."""
@@ -236,7 +237,14 @@ class Style(Part):
         if _is_real(width):
             return ratio * width
         multiple = self.ff_multiple(width)
-        return np.maximum(1, np.rint(ratio * width / multiple).astype(np.int64)) * multiple
+        usual = np.maximum(1, np.rint(ratio * width / multiple).astype(np.int64)) * multiple
+        if self.granularity is None:
+            return usual
+        for unit in (32, 16, 8):  # a granularity that was asked for is met by finer steps
+            finer = math.lcm(unit, self.tensor_parallel)
+            closer = np.maximum(1, np.rint(ratio * width / finer).astype(np.int64)) * finer
+            usual = np.where(np.abs(usual / (ratio * width) - 1) > GRANULARITY_MISS, closer, usual)
+        return usual
 
     @property
     def dense_ratio(self) -> float:

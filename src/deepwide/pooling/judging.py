@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from deepwide.answers import Z95, Answer, Interval, Verdict
-from deepwide.laws import DepthLaw, published_laws, transition_law
+from deepwide.laws import AspectLaw, DepthLaw, published_laws, transition_law
 from deepwide.pooling.random_effects import log_density
 from deepwide.pooling.sets import EvidenceSet, shipped_sets
 from deepwide.pooling.together import pool
 
+ASPECT = "constant aspect"  # the best constant width / depth of the other sets
 SAW = {"gemstones": {"gemstones"}, "liu": {"chinchilla"}}  # the sets that published laws were fitted on
 CLAIM = "the pooled law predicts a set left out better than the levine law and every rival"
 RULE = (
@@ -57,6 +58,7 @@ class Judgement(Answer):
     trials: list[Trial]
     scores: list[Score]  # the best first
     verdict: Verdict
+    unjudged: list[str]  # published laws that name no best depth
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per law."""
@@ -77,15 +79,29 @@ def judge_laws(sets: Sequence[EvidenceSet] | None = None) -> Judgement:
         laws.pop("pooled", None)
         if any(other.scope == "pooled" for other in others):
             laws["pooled"] = pool(others).law
+            laws[ASPECT] = _constant_aspect(others)
         trials += [_trial(law, each) for law in laws.values()]
     scores = sorted(filter(None, (_score(name, trials) for name in dict.fromkeys(t.law for t in trials))), key=_order)
-    return Judgement(trials=trials, scores=scores, verdict=_verdict(scores))
+    unjudged = [name for name, law in published_laws().items() if not isinstance(law, DepthLaw)]
+    return Judgement(trials=trials, scores=scores, verdict=_verdict(scores), unjudged=unjudged)
+
+
+def _constant_aspect(sets: Sequence[EvidenceSet]) -> AspectLaw:
+    """width = ratio·depth with N = 12·depth·width², the ratio's logarithm averaged over sets by their precision."""
+    used = [each for each in sets if each.scope == "pooled"]
+    ratios = [math.log(each.centre_params / 12) / 2 - 1.5 * math.log(_measured_depth(each)) for each in used]
+    mean = np.average(ratios, weights=[1 / each.covariance[0][0] for each in used])
+    return AspectLaw(name=ASPECT, ratio=math.exp(float(mean)))
+
+
+def _measured_depth(each: EvidenceSet) -> float:
+    return math.exp(each.place) * transition_law().depth_at(each.centre_params)
 
 
 def _trial(law: DepthLaw, each: EvidenceSet) -> Trial:
     size = each.centre_params
     predicted = law.depth(size).at()
-    measured = math.exp(each.place) * transition_law().depth_at(size)
+    measured = _measured_depth(each)
     error = math.log(predicted.value / measured)
     own = 0.0
     if predicted.low and predicted.high:

@@ -13,7 +13,7 @@ from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import Bowl, RidgeLaw, transition_law
 from deepwide.pooling.random_effects import RandomEffects, combine, spread
 from deepwide.pooling.sets import EvidenceSet, Scope, cost_of_factor, load_set, shipped_sets
-from deepwide.quantities import show_count
+from deepwide.quantities import plural, show_count
 
 # Scales of the half-normal priors of what differs between sets. ln depth: a factor e^0.3 = 1.35 is usual, more than
 # 1.8 is not. ln curvature: 1.6 usual, 2.7 not. The slope in tokens per parameter: the curvature of a set could fall as
@@ -92,21 +92,30 @@ def _plain(row: SetRow) -> dict[str, Any]:
 def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = (), tokens_per_param: float = 20.0) -> Evidence:
     """Pool the sets that come with deepwide, and `more` of them (files or sets); `without` leaves some out by name.
 
-    A set of a name that is there already replaces it. Where the cost depends on tokens per parameter, it is given at
-    `tokens_per_param`.
+    A set of a name that is there already replaces it, and a note says so; that, and that a set given is not pooled, are
+    cautions of the law. Where the cost depends on tokens per parameter, it is given at `tokens_per_param`.
 
     >>> evidence().law.name
     'pooled'
     """
     sets = {each.name: each for each in shipped_sets()}
-    for one in more:
-        each = one if isinstance(one, EvidenceSet) else load_set(one)
+    given = [one if isinstance(one, EvidenceSet) else load_set(one) for one in more]
+    replaced = list[Note]()
+    for each in given:
+        if each.name in sets:
+            text = f"the set '{each.name}' that was given takes the place of the one of that name"
+            replaced.append(Note.of("set-replaced", text, set=each.name))
         sets[each.name] = each
     if unknown := next((name for name in without if name not in sets), None):
         raise DeepwideError(f"there is no set '{unknown[:60]}': there are {', '.join(sets)}.")
     if not 0 < tokens_per_param < math.inf:
         raise DeepwideError(f"tokens_per_param must be a number above 0, not {quoted(tokens_per_param)}.")
-    return pool([each for name, each in sets.items() if name not in without], tokens_per_param)
+    answer = pool([each for name, each in sets.items() if name not in without], tokens_per_param)
+    names = {each.name for each in given}
+    outside = [note for note in answer.notes if note.code == "set-outside" and note.data["set"] in names]
+    cautions = tuple(note.text for note in (*replaced, *outside))
+    law = answer.law.model_copy(update={"cautions": cautions})
+    return answer.model_copy(update={"notes": [*replaced, *answer.notes], "law": law})
 
 
 def pool(sets: Sequence[EvidenceSet], tokens_per_param: float = 20.0) -> Evidence:
@@ -239,8 +248,9 @@ def _notes(sets: Sequence[EvidenceSet], used: Sequence[EvidenceSet]) -> list[Not
             text = f"{each.name} ({span} block parameters) is {each.scope}: outside the levine law's sizes, not pooled"
             notes.append(Note.of("set-outside", text, set=each.name, smallest=each.sizes[0], largest=each.sizes[1]))
     few = len(used)
+    place, curvature = BETWEEN["place"], BETWEEN["log_curvature"]
     text = (
-        f"{few} sets say little about how much sets differ: the interval rests on a prior, half-normal with scale "
-        f"{BETWEEN['place']:g} in ln depth and {BETWEEN['log_curvature']:g} in ln curvature"
+        f"{plural(few, 'set')} {'says' if few == 1 else 'say'} little about how much sets differ: the interval rests "
+        f"on a prior, half-normal with scale {place:g} in ln depth and {curvature:g} in ln curvature"
     )
     return [*notes, Note.of("between-prior", text, sets=few, **BETWEEN)]

@@ -6,10 +6,10 @@ from typing import Any
 from deepwide import figures
 from deepwide.answers import Interval, Note
 from deepwide.planning import RULE_OF_COST, Audit, Plan
-from deepwide.quantities import plural, show_bytes, show_count
+from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
 
-FIRST = ("experts-without-data", "law-extrapolated")  # notes that make the whole answer doubtful
+FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory")  # notes that make the whole answer doubtful
 
 
 def plan_report(plan: Plan) -> Report:
@@ -29,7 +29,8 @@ def plan_report(plan: Plan) -> Report:
             if plan.measured_depth
             else []
         ),
-        *([("fixed", plan.fixed)] if plan.fixed else []),
+        *([("fixed", plan.fixed)] if plan.fixed in ("depth", "width") else []),
+        *([("decoding", _decoding(plan))] if plan.speed else []),
         ("parameters", f"{params.total:,} total, {active}{params.active_block:,} in blocks (budget {plan.miss:+.1%})"),
         ("training", f"{plan.train_flops:.3g} FLOPs for {show_count(plan.tokens)} tokens ({plan.tokens_from})"),
         ("memory", memory),
@@ -60,7 +61,13 @@ def plan_report(plan: Plan) -> Report:
         _data(plan.model_dump_json(indent=1), "plan.json"),
     )
     lead = f"{shape.depth} layers × {shape.width:,} wide, {params.total:,} parameters."
-    return Report("plan", f"Plan for {plan.budget_words}", lead, sections)
+    return Report("plan", f"Plan for {plan.asked}", lead, sections)
+
+
+def _decoding(plan: Plan) -> str:
+    assert plan.speed is not None
+    limit = f" (asked: {plan.speed.limit_words})" if plan.speed.limit_words else ""
+    return f"{show_time(plan.speed.decode_seconds.value)} per token on {plan.speed.machine}{limit}"
 
 
 def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = ()) -> Report:
@@ -68,7 +75,7 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     rows = [row for audit in audits for row in audit.rows()]
     unread = [{"name": name, "outcome": "not read", "error": reason} for name, reason in failures]
     columns = {
-        "name": "model", "depth": "depth", "width": "width", "block_params": "block parameters",
+        "name": "model", "depth": "depth", "width": "width", "block_params": "(active) block parameters",
         "depth_over_law": "depth / law", "depth_over_law_low": "from", "depth_over_law_high": "to",
         "outcome": "verdict", "cost": "cost", "loss_percent": "loss %", "loss_percent_low": "from",
         "loss_percent_high": "to", "instead_depth": "depth instead", "instead_width": "width instead",
@@ -81,9 +88,10 @@ def audit_report(audits: Sequence[Audit], failures: Sequence[tuple[str, str]] = 
     sections = [Section("Verdicts", tuple(blocks))]
     for audit in audits:
         params = audit.params
+        active = f", {params.active_block:,} of these active" if params.inactive else ""
         facts = (
             ("shape", audit.shape.describe()),
-            ("parameters", f"{params.total:,} total, {params.block:,} in blocks"),
+            ("parameters", f"{params.total:,} total, {params.block:,} in blocks{active}"),
             ("law's depth", f"{span(audit.law_depth)} ({audit.law}: {audit.law_status})"),
             ("the same size at the law's depth", audit.instead.describe() if audit.instead else "not planned"),
             ("theory's threshold", f"log_3 width = {audit.theory_threshold:.1f} layers (Levine et al. 2020)"),

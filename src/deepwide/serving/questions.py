@@ -78,6 +78,8 @@ class PlanQuestion(BaseModel):
     width_multiple: Whole | None = None
     tensor_parallel: Whole = 1
     pipeline_stages: Whole = 1
+    data_parallel: Whole = 1
+    zero: Annotated[int, Field(ge=0, le=3)] = 0
 
 
 class ModelName(Answer):

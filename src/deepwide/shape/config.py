@@ -48,7 +48,7 @@ QK_NORM_KEYS = ("use_qk_norm", "qk_layernorm")
 SAME_FAMILY = {"kimi_k2": "deepseek_v3", "gpt-sw3": "gpt2", "qwen3_5": "qwen3_5_text", "llama4": "llama4_text",
                "qwen3_5_moe": "qwen3_5_moe_text", "gemma3": "gemma3_text"}  # fmt: skip
 NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
-    "an encoder": ("num_decoder_layers", "decoder_layers", "encoder_layers", "type_vocab_size"),
+    "an encoder": ("num_decoder_layers", "decoder_layers", "encoder_layers", "type_vocab_size", "is_encoder_decoder"),
     "state-space layers": ("ssm_cfg", "mamba_d_state", "state_size"),
     "linear-attention layers": ("linear_num_key_heads", "linear_key_head_dim", "linear_attn_config"),
     "recurrent layers": ("lru_width", "attention_hidden_size", "rescale_every"),

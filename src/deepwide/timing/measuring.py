@@ -3,6 +3,7 @@
 Load that comes and goes then hits all shapes alike. CUDA is written and was never run.
 """
 
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -179,6 +180,16 @@ def read_rate(device: torch.device, megabytes: int = 256, seconds: float = 0.2) 
     return best
 
 
+def memory_of(device: torch.device) -> int | None:
+    """The bytes of memory that a device has; None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
 def _profile(
     shapes: list[Shape],
     seconds: Floats,  # shape × case × round
@@ -218,6 +229,7 @@ def _profile(
         rounds=seconds.shape[-1],
         peak_flops=peak,
         bytes_per_second=rate,
+        memory_bytes=memory_of(device),
         versions=versions,
         phases=phases,
         timings=tuple(timings),

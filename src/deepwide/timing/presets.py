@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deepwide.answers import Interval
-from deepwide.errors import DeepwideError, did_you_mean
+from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.timing.profile import MachineProfile, PhaseProfile, load_machine
 
 H100_BYTES, H100_FLOPS = 3.35e12, 9.89e14  # per second, dense bf16: recalled, not confirmed
 A100_BYTES, A100_FLOPS = 2.039e12, 3.12e14
+MEMORY = 80 * 10**9  # of either, the larger A100
 ERDIL = "Erdil 2025 (arXiv 2506.04645)"
 
 
@@ -38,6 +39,8 @@ def _preset(
         weight_bytes=2,
         peak_flops=peak * devices,
         bytes_per_second=rate * devices,
+        devices=devices,
+        memory_bytes=MEMORY,
         phases={"decode": decode},
     )
 
@@ -77,7 +80,7 @@ def with_rates(machine: MachineProfile, bytes_per_second: float, layer_seconds: 
     changes = {"per_byte": Interval(1 / bytes_per_second), "per_layer": Interval(layer_seconds)}
     given = f"{bytes_per_second / 1e9:g} GB/s and {layer_seconds * 1e6:g} µs per layer, as given"
     phases = {"decode": law.model_copy(update=changes)}
-    return machine.model_copy(update={"name": "given", "source": given, "phases": phases})
+    return machine.model_copy(update={"name": "given", "source": given, "phases": phases, "memory_bytes": None})
 
 
 def find_machine(name: str | Path | MachineProfile) -> MachineProfile:
@@ -90,6 +93,8 @@ def find_machine(name: str | Path | MachineProfile) -> MachineProfile:
         return name
     if str(name) in PRESETS:
         return PRESETS[str(name)]
+    if not isinstance(name, str | Path):
+        raise DeepwideError(f"a machine is a preset's name, a profile or its file, not {quoted(name)}.")
     path = Path(name)
     if path.suffix == ".json":
         return load_machine(path)

@@ -76,6 +76,8 @@ class MachineProfile(Answer):
     rounds: int = 0
     peak_flops: float | None = None
     bytes_per_second: float | None = None
+    devices: int = Field(default=1, ge=1)  # that share every layer, by tensor parallelism
+    memory_bytes: int | None = Field(default=None, ge=1)  # of each device
     versions: dict[str, str] = Field(default_factory=dict)
     phases: dict[Phase, PhaseProfile]
     timings: tuple[Timing, ...] = ()

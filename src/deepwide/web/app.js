@@ -132,6 +132,8 @@ function showPlan(plan) {
     button.setAttribute("aria-label", isFixed ? "Let the law choose the depth again" : `Fix the depth at ${depth} layers`);
     button.hidden = chosen && !isFixed;
   });
+  by("shares-section").hidden = !words.shares.length;
+  fill(by("shares"), words.shares, () => line("tr", "", 7), (row, cells) => cells.forEach((cell, i) => setText(row.children[i], cell)));
   showOpinions(by("opinions"), words.opinions);
   setText(by("why"), words.reason);
   setText(by("nearest"), words.nearest);

@@ -77,18 +77,18 @@ function insteadOf(shape, block, lawDepth, constants) {
 export function auditShape(name, reading, law, laws, constants) {
   const { shape } = reading;
   const params = countParams(exact(shape));
-  const N = Number(params.block);
+  const activeBlock = params.block - params.inactive;
+  const N = Number(activeBlock);
   const law_depth = interval(laws.depths(law, N));
   const depth_over_law = ratioOf(shape.depth, law_depth);
-  const activeSize = params.block - params.inactive;
-  const active = shape.experts ? ratioOf(shape.depth, interval(laws.depths(law, Number(activeSize)))) : null;
+  const by_total = shape.experts ? ratioOf(shape.depth, interval(laws.depths(law, Number(params.block)))) : null;
   const narrowest = Math.min(shape.vocab, shape.embedding_width || shape.width);
   const loss = laws.cost(shape.depth, law_depth.value, N, law);
   const outcome = judge(depth_over_law, constants.audit.within);
   const notes = [...reading.notes];
-  if (active) {
-    notes.push({ code: "experts", text: `laws were fitted on dense models: the ratio is by all ${grouped(params.block)} block parameters; ` +
-      `by the ${grouped(activeSize)} active ones it would be ${fixed(active.value, 2)}` });
+  if (by_total) {
+    notes.push({ code: "experts", text: `laws and losses were fitted on dense models: the ${grouped(activeBlock)} active block parameters are judged ` +
+      `as if they were dense, without data on experts; by all ${grouped(params.block)} the ratio would be ${fixed(by_total.value, 2)}` });
   }
   notes.push(...lawNotes(law, laws, N));
   if (!law.own_bowl) {
@@ -101,12 +101,12 @@ export function auditShape(name, reading, law, laws, constants) {
       "the rest is wasted, according to Wies et al. 2021" });
   }
   const threshold = Math.log(shape.width) / Math.log(3);
-  const total = Number(params.total);
+  const active = Number(params.active);
   return {
-    name, shape, params, law, law_depth, depth_over_law, outcome, active, loss, notes, threshold,
-    worth: loss === null || shape.experts ? null : worthOf(loss, total, constants.audit.tokens_per_param * total, constants),
+    name, shape, params, law, law_depth, depth_over_law, outcome, by_total, loss, notes, threshold, N,
+    worth: loss === null ? null : worthOf(loss, active, constants.audit.tokens_per_param * active, constants),
     exact: reading.family !== null,
-    activeOutcome: active ? judge(active, constants.audit.within) : null,
+    totalOutcome: by_total ? judge(by_total, constants.audit.within) : null,
     cost: costOf(loss, constants.audit.small),
     instead: insteadOf(shape, params.block, law_depth.value, constants),
     past_threshold: shape.depth > threshold,
@@ -129,17 +129,21 @@ function sentence(audit, costWords) {
   return `${ratio}; ${costWords[cost]}: ${estimate}.`;
 }
 
-function worthWords({ surface, tokens, params, tokensMore, flops }) {
+function worthWords({ surface, tokens, params, tokensMore, flops }, noun) {
   const more = ({ value, low, high }) => `${signed(value, 0)}% (${signed(low, 0)} to ${signed(high, 0)})`;
-  return `${more(params)} parameters, ${more(tokensMore)} tokens, ${more(flops)} FLOPs (${surface} surface, ${showCount(tokens)} tokens)`;
+  return `${more(params)} ${noun}, ${more(tokensMore)} tokens, ${more(flops)} FLOPs (${surface} surface, ${showCount(tokens)} tokens)`;
 }
 
 export function auditWords(audit, constants) {
   const about = audit.exact ? "" : "≈ ";
   const { params, instead, shape } = audit;
   const costWords = constants.audit.words;
-  const verdict = audit.active ? `${audit.outcome} by total, ${audit.activeOutcome} by active parameters` : audit.outcome;
-  const active = params.inactive ? `, ${about}${grouped(params.active)} active` : "";
+  const { outcome, totalOutcome } = audit;
+  const both = outcome === totalOutcome ? `${outcome} by active and total parameters` : `${outcome} by active, ${totalOutcome} by total parameters`;
+  const verdict = audit.by_total ? both : outcome;
+  const size = params.inactive
+    ? `${about}${grouped(params.active)} active; in blocks ${grouped(params.block)}, ${grouped(params.block - params.inactive)} active`
+    : `${about}${grouped(params.block)} in blocks`;
   const here = audit.past_threshold ? "past it, depth and width trade evenly" : "below it, depth is worth more than any width";
   return {
     name: audit.name,
@@ -151,12 +155,12 @@ export function auditWords(audit, constants) {
     warnings: audit.notes.filter((note) => note.code === "law-extrapolated").map((note) => note.text),
     notes: audit.notes.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
     facts: [
-      ["parameters", `${about}${grouped(params.total)} total, ${about}${grouped(params.block)} in blocks${active}`],
+      ["parameters", `${about}${grouped(params.total)} total, ${size}`],
       ["law's depth", span(audit.law_depth)],
       ["depth / law", span(audit.depth_over_law, 2)],
-      ...(audit.active ? [["by active parameters", span(audit.active, 2)]] : []),
+      ...(audit.by_total ? [["by total parameters", span(audit.by_total, 2)]] : []),
       ["loss against the law's depth", percent(audit.loss)],
-      ...(audit.worth ? [["made up by", worthWords(audit.worth)]] : []),
+      ...(audit.worth ? [["made up by", worthWords(audit.worth, params.inactive ? "active parameters" : "parameters")]] : []),
       ["the same size at the law's depth", instead ? describeBriefly(instead) : "not planned for this kind"],
       ["theory's threshold", `log_3 width = ${fixed(audit.threshold, 1)} layers: ${here} (Levine et al. 2020)`],
       ["vocabulary cap", `${grouped(shape.vocab)}: ${audit.vocabulary_wastes_width ? "width is beyond it" : "no limit here"}`],

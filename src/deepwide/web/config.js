@@ -351,7 +351,16 @@ function readUnknown(config, constants) {
     throw new Refusal(`this config is of no family deepwide knows (${Object.keys(constants.families).join(", ")}) and lacks ${missing.join(", ")}: ` +
       `give ${missing.length === 1 ? "it" : "them"} as well.`);
   }
-  return makeShape(fields, constants);
+  const gate = typeof activation === "string" ? `, by its activation ${quoted(activation)}` : "";
+  const biased = ["qkv_bias", "out_bias", "ff_bias"].filter((name) => fields[name]);
+  const assumed = [
+    `${fields.ff} feed-forward${gate}`,
+    "two RMSNorms per layer",
+    biased.length ? `biases ${biased.join(", ")}` : "no biases",
+    "rotary positions",
+    "attention in every layer",
+  ];
+  return { shape: makeShape(fields, constants), assumed };
 }
 
 // {shape, family (null if unknown), notes} of a parsed config
@@ -372,9 +381,10 @@ export function readConfig(given, constants) {
   if (typeof name === "string" && Object.hasOwn(constants.families, name)) return { shape: readFamily(name, config, constants), family: name, notes };
   const what = typeof name === "string" ? own(constants.config.no_transformers, name.toLowerCase()) : undefined;
   if (what) throw notLlamaLike(`has ${what} (model_type ${name})`, constants);
-  const shape = readUnknown(config, constants);
+  const { shape, assumed } = readUnknown(config, constants);
   const unknown = isTruthy(name) ? `the family ${quoted(name)} is unknown` : "the config names no family (model_type)";
-  notes.unshift({ code: "unknown-family", text: `${unknown}: counted as a Llama-like decoder, which may be far off` });
+  notes.unshift({ code: "unknown-family", text: `${unknown}: counted as a Llama-like decoder, which may be far off` },
+    { code: "assumed", text: `assumed: ${assumed.join(", ")}` });
   return { shape, family: null, notes };
 }
 

@@ -50,6 +50,7 @@ PLANNER = {
     "close": "CLOSE",
     "missing": "MISSING",
     "leaving_the_law": "LEAVING_THE_LAW",
+    "dear": "DEAR",
     "narrower_heads": "NARROWER_HEADS",
     "odd_heads": "ODD_HEADS",
     "stretching": "STRETCHING",
@@ -85,7 +86,8 @@ CONFIG = {
     "same_family": "SAME_FAMILY",
     "largest_bytes": "LARGEST_BYTES",
 }
-NOT_ON_THE_PAGE = ("like", "experts", "active", "shared", "granularity")  # the page plans dense shapes
+# The page plans dense shapes, without a machine or a limit on time.
+NOT_ON_THE_PAGE = ("like", "experts", "active", "shared", "granularity", "machine", "latency", "throughput")
 BUDGET = "1.3B"  # where the page's dial stands when it opens
 SIZES = ("depth", "width", "heads", "kv_heads", "head_dim", "ff_width", "vocab", "context", "tied")
 FOLDERS = re.compile(
@@ -117,7 +119,7 @@ def page_constants(laws: Sequence[str | Path | Law] = ()) -> dict[str, Any]:
                 "name": model.name,
                 "depth": model.shape.depth,
                 "width": model.shape.width,
-                "block": model.shape.block_params,
+                "block": model.params.active_block,
                 "published_total": model.published_total,
                 "dense": model.shape.experts is None,
             }
@@ -129,7 +131,9 @@ def page_constants(laws: Sequence[str | Path | Law] = ()) -> dict[str, Any]:
 def plan_defaults() -> dict[str, Any]:
     """Every option of a plan with its default; sizes that people write as 128k are text."""
     options = {
-        name: each.default for name, each in signature(plan).parameters.items() if name not in ("budget", "style")
+        name: each.default
+        for name, each in signature(plan).parameters.items()
+        if name not in ("budget", "style", *NOT_ON_THE_PAGE)
     }
     style = {name: each.default for name, each in Style.model_fields.items() if name not in NOT_ON_THE_PAGE}
     texts = {name: str(style[name]) for name in ("vocab", "context")}

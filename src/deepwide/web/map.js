@@ -96,7 +96,7 @@ export class DepthWidthMap {
   }
 
   draw(plan, law, audit) {
-    const points = [...(plan?.candidates ?? []).map((c) => [Number(c.block), c.depth]), ...(audit ? [[Number(audit.params.block), audit.shape.depth]] : [])];
+    const points = [...(plan?.candidates ?? []).map((c) => [Number(c.block), c.depth]), ...(audit ? [[audit.N, audit.shape.depth]] : [])];
     const span = {
       x: stretched(USUAL.x, points.map(([N, L]) => equivalentWidth(N, L))),
       y: stretched(USUAL.y, points.map(([, L]) => L)),
@@ -294,7 +294,7 @@ export class DepthWidthMap {
       }
     }
     if (audit) {
-      const [x, y] = spot(Number(audit.params.block), audit.shape.depth);
+      const [x, y] = spot(audit.N, audit.shape.depth);
       const size = 7;
       const diamond = `M${x} ${y - size}L${x + size} ${y}L${x} ${y + size}L${x - size} ${y}Z`;
       within.append(element("path", { class: `audited ${audit.outcome.replace(" ", "-")}`, d: diamond }));
@@ -312,5 +312,5 @@ export class DepthWidthMap {
 // A public model in one line
 export function modelLine(model, laws, law) {
   const ratio = fixed(model.depth / laws.depthAt(law, model.block), 2);
-  return `${model.name}: ${model.depth} × ${grouped(model.width)}, ${showCount(model.block)} block parameters, ${ratio}× the depth of the ${law.name} law`;
+  return `${model.name}: ${model.depth} × ${grouped(model.width)}, ${showCount(model.block)} ${model.dense ? "" : "active "}block parameters, ${ratio}× the depth of the ${law.name} law`;
 }

@@ -2,7 +2,7 @@
 // The search counts in floats, with numpy's operations in numpy's order; what is reported is counted in BigInt.
 import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
 import { interval } from "./laws.js";
-import { cacheElements, causalTrainingFlops, countParams, exact, realCounter, trainingMemory } from "./shape.js";
+import { cacheElements, causalTrainingFlops, countParams, deviceShare, exact, realCounter, trainingMemory } from "./shape.js";
 
 // Everything about a shape but its size
 export class Style {
@@ -353,7 +353,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       if (least.score < (best?.score ?? Infinity)) best = least;
     }
   }
-  if (best === null || Math.abs(Math.log(best.reached / amount)) > prices.close) {
+  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > prices.close) {
     const wide = fixedWidth ? rint(width) : null;
     search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver });
     if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;
@@ -470,12 +470,17 @@ export function makePlan(settings, constants, laws) {
   const law_depth = interval(fixedSide === null ? optimum.depth : laws.depths(law, law_params));
   const training = trainingMemory(whole, constants.training_precision);
   const bytes = constants.inference_bytes[settings.inference_precision];
-  const weights = Number.isInteger(bytes) ? BigInt(bytes) * params.total : halfOf(params.total);
+  const weightBytes = (P) => (Number.isInteger(bytes) ? BigInt(bytes) * P : halfOf(P));
+  atLeastOne("data_parallel", settings.data_parallel);
+  if (settings.zero > 3) throw new Refusal(`zero must be 0, 1, 2 or 3, not '${settings.zero}'.`);
+  const split = { tensor_parallel: style.tensor_parallel, pipeline_stages: style.pipeline_stages, data_parallel: settings.data_parallel, zero: settings.zero };
+  const isSplit = style.tensor_parallel > 1 || style.pipeline_stages > 1 || settings.data_parallel > 1 || settings.zero > 0;
   const perPosition = cacheElements(whole);
   const tokens = budget.tokens ?? 20n * params.total;
   const perToken = causalTrainingFlops(whole);
   const widthAt = (L) => (L === null ? null : style.widthOfBlocks(L, law_params));
   const candidates = findCandidates(style, shape, params.block, law, laws, law_params, decodeSeconds, constants);
+  for (const c of isSplit ? candidates : []) c.device = deviceShare(exact(c.shape), split, constants.training_precision, weightBytes, settings.batch);
   let search = null;
   if (Math.abs(reached / budget.amount - 1) > prices.close) {
     search = rounded.search !== undefined ? rounded.search : searchWidely(style, budget.amount, usualDepths(style, optimum.depth[0]), budget.measureOf(style),
@@ -491,7 +496,8 @@ export function makePlan(settings, constants, laws) {
     train_flops: perToken * Number(tokens),
     training_bytes_per_sequence: training.perSequence,
     training_state_bytes: training.state,
-    inference_bytes: weights + 2n * BigInt(settings.batch) * whole.depth * whole.context * perPosition,
+    split: isSplit ? split : null,
+    inference_bytes: weightBytes(params.total) + 2n * BigInt(settings.batch) * whole.depth * whole.context * perPosition,
     cache_bytes_per_token: 2n * whole.depth * perPosition,
     opinions: laws.rivals(law).map((other) => laws.opinion(other, law_params, shape.vocab)),
     nearest: nearestModels(shape, params.block, constants.models).map((model) => ({

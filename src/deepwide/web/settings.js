@@ -3,7 +3,7 @@
 import { Refusal } from "./numbers.js";
 import { quoted } from "./config.js";
 
-const WHOLE = ["head_dim", "kv_heads", "width_multiple", "depth", "width", "tensor_parallel", "pipeline_stages", "batch"];
+const WHOLE = ["head_dim", "kv_heads", "width_multiple", "depth", "width", "tensor_parallel", "pipeline_stages", "data_parallel", "zero", "batch"];
 const REAL = ["ff_ratio", "layer_us"];
 const FLAGS = { kind: { total: "--total", flops: "--flops", memory: "--memory" }, tied: { true: "--tied", false: "--untied" }, at_most: { true: "--at-most" } };
 

@@ -132,6 +132,61 @@ export function trainingMemory(s, precision) {
   };
 }
 
+const upTo = (amount, parts) => (amount + parts - 1n) / parts;
+
+// Parameters of one device of a pipeline stage of a dense shape (deepwide.shape.devices)
+function stageParams(s, t, p, stage) {
+  const d = s.width;
+  const norm = NORM_VECTORS[s.norm];
+  const q = (s.heads / t) * s.head_dim;
+  const kv = (s.kv_heads < t ? 1n : s.kv_heads / t) * s.head_dim;
+  const f = s.ff_width / t;
+  const into = s.ff === "gated" ? 2n : 1n;
+  const own = { none: 0n, head: 2n * s.head_dim, full: q + kv }[s.qk_norm];
+  const attention = d * (2n * q + 2n * kv) + BigInt(s.qkv_bias) * (q + 2n * kv) + BigInt(s.out_bias) * d + norm * own;
+  const feedForward = (into + 1n) * d * f + BigInt(s.ff_bias) * (into * f + d);
+  const layer = attention + feedForward + BigInt(s.block_norms) * norm * d + BigInt(s.residual_scales);
+  const rows = upTo(s.vocab, t);
+  let total = (s.depth / p) * layer;
+  if (stage === 0n) {
+    const positions = s.positions === "learned" ? (s.context + BigInt(s.extra_positions)) * d : 0n;
+    total += rows * d + positions + BigInt(s.embedding_norm) * norm * d;
+  }
+  if (stage === p - 1n) {
+    const copy = !s.tied || p > 1n ? rows * d : 0n;
+    total += BigInt(s.final_norm) * norm * d + copy + BigInt(s.head_bias) * rows;
+  }
+  return total;
+}
+
+// Bytes on the fullest device of a dense shape that is split: training by one sequence per micro-batch, and serving;
+// null where key/value heads neither divide over the ranks nor the reverse
+export function deviceShare(s, split, precision, weightBytes, batch) {
+  const [t, p, z] = [split.tensor_parallel, split.pipeline_stages, split.data_parallel].map(BigInt);
+  if (s.kv_heads % t && t % s.kv_heads) return null;
+  const T = s.context;
+  const layers = s.depth / p;
+  const params = Array.from({ length: Number(p) }, (_, stage) => stageParams(s, t, p, BigInt(stage)));
+  const perElement = BigInt(precision.activation) * T;
+  const stream = upTo(s.width, t);
+  const layer = upTo(perElement * layerElements(s), t);
+  const ends = (BigInt(s.final_norm && s.norm !== "none") + 1n) * stream * perElement;
+  let fullest = null;
+  params.forEach((P, stage) => {
+    const last = stage === params.length - 1;
+    const activations = (p - BigInt(stage)) * layers * layer + (last ? ends : 0n);
+    const logits = last ? BigInt(precision.activation + 4) * T * upTo(s.vocab, t) : 0n;
+    const state = ["weights", "gradients", "optimiser"].reduce(
+      (sum, part, i) => sum + BigInt(precision[part]) * (split.zero >= 3 - i ? upTo(P, z) : P), 0n);
+    const training = state + activations + logits;
+    if (fullest === null || training > fullest.training) fullest = { state, activations: activations + logits, training };
+  });
+  const kv = 2n * (s.kv_heads < t ? 1n : s.kv_heads / t) * s.head_dim;
+  const cache = BigInt(batch) * 2n * layers * T * kv;
+  const most = params.reduce((one, other) => (other > one ? other : one));
+  return { ...fullest, cache, serving: weightBytes(most) + cache };
+}
+
 // Numbers that one dense layer keeps per token for its backward pass; a plan has no other layers
 function layerElements(s) {
   const d = s.width;

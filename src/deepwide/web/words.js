@@ -59,7 +59,8 @@ function planNotes(plan, laws, prices) {
   }
   const devices = style.tensor_parallel;
   if (style.kv_heads && style.kv_heads % devices) {
-    note("kv-heads-replicated", `${style.kv_heads} key/value heads do not divide over ${devices} devices: they will be replicated`);
+    const uneven = devices % style.kv_heads ? ", unevenly, and memory per device is not counted" : "";
+    note("kv-heads-replicated", `${style.kv_heads} key/value heads do not divide over ${devices} devices: they will be replicated${uneven}`);
   }
   if (devices > 1 && shape.vocab % devices) {
     note("vocabulary-indivisible", `the vocabulary ${grouped(shape.vocab)} does not divide over ${devices} devices: pad it`);
@@ -95,6 +96,7 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
   if (side) first += `; with the ${side} you fixed, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
   else first += `, and ${shape.depth} × ${shape.width} is the nearest shape that divides well.`;
   const others = candidates.filter((c) => c.depth !== shape.depth && c.loss_percent !== null);
+  if (candidates.length === 1) return `${first} No other depth that was tried divides as asked at this size.`;
   if (!others.length) return `${first} No loss data reach this far, so nothing measured says what another depth would cost.`;
   const better = others.filter((c) => c.loss_percent.high < 0);
   if (better.length) {
@@ -121,13 +123,19 @@ export function planWords(plan, laws, constants) {
   const { params, shape, law } = plan;
   const all = planNotes(plan, laws, constants.planner);
   const side = plan.fixed === null ? "" : ` (${plan.fixed} is fixed)`;
-  const depth = span(plan.law_depth, 1, "95% from its coefficients: ");
+  const depth = span(plan.law_depth, 1, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
   const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
   if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
   facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
   facts.push(["training", `${general(plan.train_flops, 3)} FLOPs for ${showCount(plan.tokens)} tokens (${plan.budget.tokensFrom}; causal attention counted)`]);
   const training = `training ${showBytes(plan.training_state_bytes)} plus ${showBytes(plan.training_bytes_per_sequence)} per sequence`;
   facts.push(["memory", `${training}; inference ${showBytes(plan.inference_bytes)}, cache ${showBytes(plan.cache_bytes_per_token)} per token`]);
+  const share = plan.candidates.find((c) => c.depth === shape.depth)?.device;
+  if (share) {
+    const { tensor_parallel: t, pipeline_stages: p, data_parallel: z, zero } = plan.split;
+    facts.push(["per device", `training ${showBytes(share.training)}, serving ${showBytes(share.serving)}: tensor ${t} × pipeline ${p} × data ${z}, ` +
+      `ZeRO ${zero}, one sequence of ${grouped(shape.context)} per micro-batch`]);
+  }
   return {
     title: `Plan for ${plan.budget.words}`,
     shape: describe(shape),
@@ -143,6 +151,8 @@ export function planWords(plan, laws, constants) {
           `${fixed(c.step_time, 2)}×`, `${fixed(c.decode_time, 2)}×`, chosen ? "← this plan" : c.extrapolated ? "extrapolated" : ""],
       };
     }),
+    shares: plan.candidates.filter((c) => c.device).map(({ depth: L, width, device }) => [String(L), grouped(width),
+      ...["state", "activations", "training", "cache", "serving"].map((part) => showBytes(device[part]))]),
     opinions: plan.opinions.map(opinionCells),
     reason: planReason(plan),
     nearest: plan.nearest.map((m) => `${m.name} ${m.depth} × ${grouped(m.width)} (${fixed(m.depth_over_law, 2)}×)`).join("; ") || "none of this size",
@@ -150,6 +160,7 @@ export function planWords(plan, laws, constants) {
   };
 }
 
+const SHARES = ["Memory of the fullest device", "depth width weights and optimiser activations training cache serving"];
 const HEADERS = "depth width blocks of law loss (95%) step time decode time";
 
 // The lines that `deepwide plan` prints, blank ones and rules left out, spaces single
@@ -162,6 +173,7 @@ export function planLines(words) {
     "The same budget at other depths",
     HEADERS,
     ...words.candidates.map(({ cells }) => cells.join(" ").trim()),
+    ...(words.shares.length ? [...SHARES, ...words.shares.map((cells) => cells.join(" "))] : []),
     ...opinionLines(words.opinions),
     `Why ${words.reason}`,
     `Nearest public models (depth over the law's) ${words.nearest}`,
