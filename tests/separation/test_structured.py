@@ -14,6 +14,7 @@ from deepwide.separation.structured import (
     Forms,
     Kind,
     blocks_to_measure,
+    class_bytes,
     class_matrix,
     class_rank,
     classes,
@@ -21,6 +22,7 @@ from deepwide.separation.structured import (
     gaps,
     letter_keys,
     settled,
+    thin,
     variables,
     weights,
 )
@@ -133,12 +135,20 @@ def test_the_forms_are_the_network(tmp_path: Path) -> None:
         assert (value * scale - int(gram(network, s, x))) % prime == 0
 
 
-def test_a_class_that_is_not_full_is_ranked_in_full() -> None:
-    """The few rows that are tried first never decide a rank below the full one."""
-    table = forms(2, 5, PRIME)
+def test_a_few_rows_have_the_rank_of_a_full_class_and_never_more() -> None:
+    table, thinned = forms(2, 6, PRIME), 0
     for k in (1, 2, 3):
-        for part in classes(2, 5, k):
-            assert class_rank(table, part) == flint_rank(class_matrix(table, part), PRIME)
+        for part in classes(2, 6, k):
+            rank = flint_rank(class_matrix(table, part), PRIME)
+            assert class_rank(table, part) == rank
+            few = thin(part)
+            thinned += few is not part
+            assert class_rank(table, few) <= rank
+            assert min(few.shape) == min(part.shape)
+            assert class_bytes(few) <= class_bytes(part) == 8 * part.shape[0] * part.shape[1]
+            if rank == min(part.shape):
+                assert class_rank(table, few) == rank
+    assert thinned > 5
 
 
 def test_lemma_a_settles_the_other_blocks() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.separation import PRIME, TooLargeError, is_structured, structured_rank, verify_structured
+from deepwide.separation import PRIME, TooLargeError, is_structured, structured, structured_rank, verify_structured
 from deepwide.separation import structured_certificate as module
-from deepwide.separation.structured import Kind, class_rank
+from deepwide.separation.structured import Forms, Kind, ParityClass, class_rank
 from separation.builders import PUBLISHED, is_one_sentence, reseal
 
 STRUCTURED = PUBLISHED.parent / "structured"
@@ -78,6 +78,57 @@ def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert structured_rank(2, 3, out=out, confirm=False).lower == 49
     assert len(asked) == 3 + 8 - 2  # two were finished
     assert [file.name for file in tmp_path.iterdir()] == ["c.json"]
+
+
+def test_what_interrupted_runs_took_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "c.json"
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
+    earlier = module._Finished(out, 2, 3, 0, "diagonal")
+    earlier.clock(PRIME)
+    earlier.seconds[PRIME], earlier.cpu_seconds, earlier.peak_bytes = 100.0, 50.0, 10**15
+    earlier.add("dgemm/1048573/2/0", 9)
+    answer = structured_rank(2, 3, out=out)
+    assert answer.seconds == pytest.approx(100, abs=20)
+    assert answer.cpu_seconds == pytest.approx(50, abs=20)
+    assert answer.peak_bytes == 10**15
+    assert answer.second is not None
+    assert answer.second.seconds < 20
+
+
+def test_all_rows_are_ranked_only_where_a_few_fall_short_of_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(structured, "_SPARE_AT_LEAST", -1)  # one row or column fewer than a full class needs
+    monkeypatch.setattr(structured, "_SPARE", 0.0)
+    table, parts = structured.forms(2, 3, PRIME), list(structured.classes(2, 3, 2))
+    few = [class_rank(table, structured.thin(part)) for part in parts]
+    assert few == [5, 3, 3, 3]
+    shapes: list[tuple[int, int]] = []
+
+    def watched(table: Forms, part: ParityClass, *rest: Any) -> int:
+        shapes.append(part.shape)
+        return class_rank(table, part, *rest)
+
+    monkeypatch.setattr(module, "class_rank", watched)
+
+    def rank(bound: int) -> int:
+        shapes.clear()
+        finished = module._Finished(None, 2, 3, 0, "diagonal")
+        return module._rank(table, parts, bound, "dgemm", finished, module._Work(parts, 1, None), 10**9)
+
+    assert rank(14) == 14
+    assert shapes == [(8, 9), (3, 4), (3, 4), (3, 4)]
+    assert rank(21) == 21
+    assert shapes[4:] == [(17, 9), (17, 4), (17, 4), (12, 4)]
+    assert rank(15) == 18  # the first class in full was enough
+    assert len(shapes) == 5
+
+
+def test_all_rows_of_a_class_must_fit_into_the_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structured, "_SPARE_AT_LEAST", -1)
+    monkeypatch.setattr(structured, "_SPARE", 0.0)
+    with pytest.raises(TooLargeError, match="17 × 9, needs"):
+        structured_rank(2, 3, memory=1000)
 
 
 def test_finished_classes_of_another_case_are_refused(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ MOST_TERMS = 4e8  # letters in the tables, two bytes each and as much again whil
 MOST_MONOMIALS = 30_000_000  # of one degree, 24 bytes each and as much again while they are sorted
 _SPARE = 0.02  # this share more rows than columns (or the other way round) is tried before all of them
 _SPARE_AT_LEAST = 64
+_WORTH_THINNING = 0.95  # leaving out less than the rest of this share saves too little
 LARGEST_ENTRY = 126  # of the weights: below every prime that is used
 
 Kind = Literal["diagonal", "pairs"]
@@ -280,18 +281,23 @@ Elimination = Callable[[Floats, int], int]
 
 
 def class_bytes(part: ParityClass, size: int = 8) -> int:
-    """The matrix that is eliminated if the class is full, the usual case; `size` bytes per entry."""
-    return int(size * min(part.shape) * min(max(part.shape), min(part.shape) * (1 + _SPARE) + _SPARE_AT_LEAST))
+    """The matrix that is eliminated; `size` bytes per entry."""
+    rows, columns = part.shape
+    return size * rows * columns
+
+
+def thin(part: ParityClass) -> ParityClass:
+    """The class with only a few more rows than columns, or the other way round; itself where that saves little.
+
+    Its rank is a lower bound for that of the class, and the same if it is full.
+    """
+    rows, columns = part.shape
+    few = int(min(rows, columns) * (1 + _SPARE)) + _SPARE_AT_LEAST
+    return _thin_out(part, few) if few < _WORTH_THINNING * max(rows, columns) else part
 
 
 def class_rank(table: Forms, part: ParityClass, eliminate: Elimination = rank_in_place) -> int:
-    """The rank of a class. A few more rows than columns, or the other way round, are tried first: most are full."""
-    rows, columns = part.shape
-    few = int(min(rows, columns) * (1 + _SPARE)) + _SPARE_AT_LEAST
-    if few < 0.8 * max(rows, columns):
-        rank = eliminate(class_matrix(table, _thin_out(part, few)), table.prime)
-        if rank == min(rows, columns):
-            return rank
+    """The rank of a class with all its rows and columns."""
     return eliminate(class_matrix(table, part), table.prime)
 
 
