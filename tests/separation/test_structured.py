@@ -184,7 +184,7 @@ def values_at(table: Forms, rows: list[tuple[int, int]], columns: list[int]) -> 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_the_equations_of_the_proof_for_depth_2_suffice(d: int) -> None:
-    """docs/theory.md, 5.5, at the widths where its cases occur: no other equation is needed."""
+    """docs/theory.md, 5.1, at the widths where its cases occur: no other equation is needed."""
     D = d * (d + 1) // 2
     table = forms(2, d, PRIME)
     others = range(1, d)

@@ -1,6 +1,6 @@
 """Lower bounds from structured weights: blocks written down from monomials, without sample points, split by signs.
 
-With one head y = wᵀ S N S N ⋯ S N_1 x (docs/theory.md, 5.4). Write F_c for the coefficient of x_c, a form of degree C
+With one head y = wᵀ S N S N ⋯ S N_1 x (docs/theory.md, 4.4). Write F_c for the coefficient of x_c, a form of degree C
 in the D = d(d+1)/2 entries of S. By Taylor's formula block k is the matrix
 
     rows (γ, c), columns β:   δ!·[s^δ] F_c,   δ = β + γ,  |β| = k, |γ| = C − k              (Lemma A)
