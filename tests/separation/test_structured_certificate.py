@@ -177,8 +177,57 @@ def test_a_changed_byte_and_a_forged_block_are_noticed(path: Path) -> None:
         verify_structured(path)
     content["blocks"][0] |= {"rank": 21, "block": 77}
     reseal(path, content)
-    with pytest.raises(DeepwideError, match="does not have"):
+    with pytest.raises(DeepwideError, match="about the blocks 2, 3"):
         verify_structured(path)
+
+
+def test_a_claim_that_agrees_with_itself_is_still_ranked_again(tmp_path: Path) -> None:
+    """Diagonal weights reach 41 of 42 in block 8: a file that claims all 42 is consistent, and false."""
+    path = tmp_path / "c.json"
+    structured_rank(3, 2, out=path)
+    assert verify_structured(path).lower == 231
+    content = json.loads(path.read_text())
+    ranks = [entry["bound"] for entry in content["blocks"]]
+    for entry in content["blocks"]:
+        entry["rank"] = entry["bound"]
+    content["second"]["ranks"] = ranks
+    reseal(path, content | {"lower": 232})
+    with pytest.raises(DeepwideError, match="for its ranks"):
+        verify_structured(path)
+
+
+def test_a_certificate_says_that_it_proves_a_lower_bound(path: Path) -> None:
+    assert json.loads(path.read_text())["proves"].startswith("a lower bound: the rank of generic weights is at least")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lower": 48}, {"upper": 50}, {"lower": 50, "upper": 50},
+        {"blocks.0.rank": 22}, {"blocks.0.rank": 20}, {"blocks.0.bound": 20}, {"blocks.0.classes": 5},
+        {"blocks.0.largest": [17, 10]}, {"blocks.1.block": 2}, {"second.ranks": [21, 17]}, {"second.ranks": [21]},
+        {"depth": 6, "width": 2}, {"depth": 2, "width": 60}, {"prime": 1_048_575}, {"prime": 2},
+        {"blocks.0.surprise": 1}, {"second.surprise": 1}, {"proves": "the rank of all weights"},
+    ],
+)  # fmt: skip
+def test_nothing_is_ranked_for_what_is_false_already(
+    path: Path, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for expensive in ("forms", "_rank"):
+        monkeypatch.setattr(module, expensive, lambda *_: pytest.fail("ranked"))
+    content = json.loads(path.read_text())
+    for keys, value in change.items():
+        *above, last = keys.split(".")
+        place = content
+        for key in above:
+            place = place[int(key) if key.isdigit() else key]
+        place[last] = value
+    reseal(path, content)
+    with pytest.raises(DeepwideError) as error:
+        verify_structured(path)
+    assert is_one_sentence(str(error.value))
+    if "blocks.0.surprise" in change:
+        assert "'classes'" in str(error.value)
 
 
 def test_memory_is_checked_before_anything_is_written_down() -> None:

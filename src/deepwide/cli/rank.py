@@ -321,7 +321,7 @@ def verify(
 
 
 def _verify_structured(file: Path, memory: int | None, json: bool) -> None:
-    checked = separation.verify_structured(file, memory=memory)
+    checked = separation.verify_structured(file, memory=memory, progress=_say_class())
     if json:
         print_json(checked)
         return

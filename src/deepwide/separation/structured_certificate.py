@@ -382,30 +382,39 @@ def verify_structured(
     claimed = read_structured(path)
     depth, width, weights = claimed.depth, claimed.width, claimed.weights
     prime = claimed.second.prime if claimed.second else claimed.prime
-    check_size(depth, width, prime, weights)
-    if any(entry.block > degree(depth) for entry in claimed.blocks):
-        raise DeepwideError(f"{path} names a block that depth {depth} does not have: they are 0 to {degree(depth)}.")
+    for each in {prime, claimed.prime}:
+        check_size(depth, width, each, weights)
+    blocks = list(blocks_to_measure(depth, width))
+    if [entry.block for entry in claimed.blocks] != blocks:
+        raise DeepwideError(
+            f"{path} does not hold: it must be about the blocks {', '.join(map(str, blocks))}, from which those of "
+            f"depth {depth} and width {width} follow."
+        )
     most = upper_bounds(Case(depth, width))
-    parts = {entry.block: list(classes(depth, width, entry.block, weights)) for entry in claimed.blocks}
+    _compare(path, "upper bound", claimed.upper, most.total)
+    parts = {k: list(classes(depth, width, k, weights)) for k in blocks}
     every = [part for block in parts.values() for part in block]
     algorithm: Algorithm = "flint"
     if any(min(part.shape) > _FLINT_ROWS for part in every):
         algorithm, prime = "dgemm", draw_prime(claimed.prime, prime)
     memory = default_memory() if memory is None else memory
     _check_memory(map(thin, every), memory, prime)
+    # What can be counted is compared before anything is ranked.
+    promised = {entry.block: entry.rank for entry in claimed.blocks}
+    counted = tuple(_block(k, min(promised[k], most.blocks[k]), most.blocks[k], parts[k]) for k in blocks)
+    _compare(path, "blocks", claimed.blocks, counted)
+    _compare(path, "lower bound", claimed.lower, sum(settled(depth, width, promised)))
+    if claimed.second:
+        _compare(path, "ranks modulo its second prime", claimed.second.ranks, tuple(promised.values()))
     table = forms(depth, width, prime, claimed.seed, weights)
     finished, work = _Finished(None, depth, width, claimed.seed, weights), _Work(every, 1, progress)
     ranks = {k: _rank(table, block, most.blocks[k], algorithm, finished, work, memory) for k, block in parts.items()}
-    entries = tuple(_block(k, ranks[k], most.blocks[k], block) for k, block in parts.items())
-    second = claimed.second.ranks if claimed.second else tuple(entry.rank for entry in entries)
-    for what, claim, measured in (
-        ("blocks", claimed.blocks, entries),
-        ("ranks modulo its second prime", second, tuple(entry.rank for entry in entries)),
-        ("lower bound", claimed.lower, sum(settled(depth, width, ranks))),
-        ("upper bound", claimed.upper, most.total),
-    ):
-        if claim != measured:
-            raise DeepwideError(f"{path} does not hold: its {what} differ from what is measured here.")
+    _compare(path, "ranks", promised, ranks)
     return StructuredVerification(
         file=str(path), lower=claimed.lower, upper=claimed.upper, blocks=tuple(parts), prime=prime, algorithm=algorithm
     )
+
+
+def _compare(path: Path, what: str, claimed: object, measured: object) -> None:
+    if claimed != measured:
+        raise DeepwideError(f"{path} does not hold: something else is counted or measured here for its {what}.")
