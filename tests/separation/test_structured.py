@@ -7,7 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepwide.separation import PRIME, SECOND_PRIME, Case, TooLargeError, matrix_rank, measure, side_dimensions
+from deepwide.errors import DeepwideError
+from deepwide.separation import (
+    PRIME,
+    SECOND_PRIME,
+    Case,
+    TooLargeError,
+    matrix_rank,
+    measure,
+    side_dimensions,
+    structured,
+)
 from deepwide.separation.dimensions import multiset
 from deepwide.separation.field import flint_rank
 from deepwide.separation.structured import (
@@ -133,6 +143,35 @@ def test_the_forms_are_the_network(tmp_path: Path) -> None:
         x = np.eye(width)[c]
         scale = int(weights(depth, width, 0)[0][c, c])  # the matrix before x
         assert (value * scale - int(gram(network, s, x))) % prime == 0
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "pairs"])
+@pytest.mark.parametrize(
+    ("depth", "width", "prime"), [(1, 3, 10007), (2, 5, PRIME), (3, 3, 131), (4, 2, PRIME), (2, 1, 127)]
+)
+def test_the_coefficients_add_up_to_the_gram_form(
+    depth: int, width: int, prime: int, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = tuple(structured.random_symmetric(width, prime) for _ in range(3))
+    assert all((point == point.T).all() for point in points)
+    assert len({point.tobytes() for point in points}) > 1
+    forms(depth, width, prime, 0, kind, points)
+    honest = structured.gram_values
+    monkeypatch.setattr(structured, "gram_values", lambda *given: (honest(*given) + 1) % prime)
+    with pytest.raises(DeepwideError, match="do not add up"):
+        forms(depth, width, prime, 0, kind, points)
+
+
+def test_the_gram_form_is_that_of_the_other_road(tmp_path: Path) -> None:
+    from deepwide.separation.network import gram
+    from deepwide.separation.weights import load_network
+
+    prime = 10007
+    network = load_network(saved_network(tmp_path, 3, 3, kind="pairs"), 1, prime)
+    s = structured.random_symmetric(3, prime)
+    values = structured.gram_values(weights(3, 3, 0, "pairs"), s, prime)
+    for c in range(3):
+        assert (int(gram(network, s.astype(np.float64), np.eye(3)[c])) - int(values[c])) % prime == 0
 
 
 def test_a_few_rows_have_the_rank_of_a_full_class_and_never_more() -> None:

@@ -30,6 +30,7 @@ def test_where_it_meets_the_upper_bound_the_rank_is_proved(path: Path) -> None:
     assert answer.rows()[0]["largest"] == (17, 9)
     assert is_structured(path)
     assert verify_structured(path).lower == 49
+    assert verify_structured(path).compared == 2
 
 
 @pytest.mark.parametrize("weights", ["diagonal", "pairs"])
@@ -193,6 +194,13 @@ def test_a_claim_that_agrees_with_itself_is_still_ranked_again(tmp_path: Path) -
     content["second"]["ranks"] = ranks
     reseal(path, content | {"lower": 232})
     with pytest.raises(DeepwideError, match="for its ranks"):
+        verify_structured(path)
+
+
+def test_coefficients_are_compared_with_another_evaluation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = structured.gram_values
+    monkeypatch.setattr(structured, "gram_values", lambda *given: right(*given) + 1)
+    with pytest.raises(DeepwideError, match="do not add up"):
         verify_structured(path)
 
 

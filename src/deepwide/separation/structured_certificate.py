@@ -41,6 +41,7 @@ from deepwide.separation.structured import (
     class_rank,
     classes,
     forms,
+    random_symmetric,
     settled,
     thin,
 )
@@ -52,6 +53,7 @@ PART_FORMAT = "deepwide structured classes 3"
 LARGEST_FILE = 4 << 20
 _SECONDS_BETWEEN = 0.5
 _FLINT_ROWS = 3000  # larger classes are ranked in float32, modulo two small primes
+_POINTS = 2  # two polynomials of degree C agree at one random point with a probability of at most C/p
 _DEEPEST_SINGLE = 6  # deeper networks have degrees above every small prime
 
 Algorithm = Literal["dgemm", "sgemm", "flint"]
@@ -368,6 +370,7 @@ class StructuredVerification(Answer):
     upper: int
     blocks: tuple[int, ...]
     prime: int
+    compared: int  # at so many random matrices the coefficients were compared with the Gram form
     algorithm: Algorithm
 
 
@@ -377,7 +380,8 @@ def verify_structured(
     """Check a certificate again, in another way than it was made.
 
     Classes of at most a few thousand rows are ranked by FLINT modulo the second prime, if there is one. Larger ones
-    would take FLINT hours: they are ranked in float64 modulo a prime that the certificate has not used.
+    would take FLINT hours: they are ranked in float64 modulo a prime that the certificate has not used. The
+    coefficients that the matrices consist of are compared with the Gram form, layer by layer, at random matrices.
     """
     claimed = read_structured(path)
     depth, width, weights = claimed.depth, claimed.width, claimed.weights
@@ -406,12 +410,19 @@ def verify_structured(
     _compare(path, "lower bound", claimed.lower, sum(settled(depth, width, promised)))
     if claimed.second:
         _compare(path, "ranks modulo its second prime", claimed.second.ranks, tuple(promised.values()))
-    table = forms(depth, width, prime, claimed.seed, weights)
+    points = tuple(random_symmetric(width, prime) for _ in range(_POINTS if prime > 10**4 else 10 * _POINTS))
+    table = forms(depth, width, prime, claimed.seed, weights, points)
     finished, work = _Finished(None, depth, width, claimed.seed, weights), _Work(every, 1, progress)
     ranks = {k: _rank(table, block, most.blocks[k], algorithm, finished, work, memory) for k, block in parts.items()}
     _compare(path, "ranks", promised, ranks)
     return StructuredVerification(
-        file=str(path), lower=claimed.lower, upper=claimed.upper, blocks=tuple(parts), prime=prime, algorithm=algorithm
+        file=str(path),
+        lower=claimed.lower,
+        upper=claimed.upper,
+        blocks=tuple(parts),
+        prime=prime,
+        compared=len(points),
+        algorithm=algorithm,
     )
 
 
