@@ -199,12 +199,13 @@ Words = tuple[Letters, Integers, Integers]
 
 def gram_values(matrices: list[Integers], s: Integers, prime: int) -> Integers:
     """e_0ᵀ M_L ⋯ M_1 modulo a prime, layer by layer: M = S·N_l, S ← M·S·Mᵀ (docs/theory.md, 1.2, with B_l = I)."""
-    product = np.eye(len(s), dtype=np.int64)
+    product: Integers = np.eye(len(s), dtype=np.int64)
     for matrix in matrices:
         m = s @ matrix % prime
         product = m @ product % prime
         s = m @ s % prime @ m.T % prime
-    return product[0]
+    first: Integers = product[0]
+    return first
 
 
 def random_symmetric(width: int, prime: int) -> Integers:
