@@ -197,7 +197,7 @@ def test_lines_are_wrapped(page: Path) -> None:
 def test_sections_of_the_theory_that_are_cited_exist() -> None:
     root = Path(__file__).parents[1]
     sections = set(re.findall(r"^### (\d\.\d) ", (root / "docs" / "theory.md").read_text(), re.MULTILINE))
-    cited = {}
+    cited: dict[str, Path] = {}
     for place in ("src", "tests", "docs", "benchmarks"):
         for file in (root / place).rglob("*"):
             if file.suffix in (".py", ".md"):
