@@ -194,6 +194,20 @@ def test_lines_are_wrapped(page: Path) -> None:
     assert long == []
 
 
+def test_sections_of_the_theory_that_are_cited_exist() -> None:
+    root = Path(__file__).parents[1]
+    sections = set(re.findall(r"^### (\d\.\d) ", (root / "docs" / "theory.md").read_text(), re.MULTILINE))
+    cited: dict[str, Path] = {}
+    for place in ("src", "tests", "docs", "benchmarks"):
+        for file in (root / place).rglob("*"):
+            if file.suffix in (".py", ".md"):
+                for first, second in re.findall(r"theory\.md\)?,? \(?(\d+\.\d)(?: and (\d\.\d))?", file.read_text()):
+                    cited |= {number: file for number in (first, second) if number}
+    assert len(cited) > 5
+    assert not cited.keys() - sections, {number: cited[number] for number in cited.keys() - sections}
+    assert not any(re.search(r"theory\.md\)?, section", file.read_text()) for file in (root / "src").rglob("*.py"))
+
+
 def test_the_index_lists_every_page() -> None:
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     assert [

@@ -161,3 +161,12 @@ def test_deep_json_and_half_a_character_get_a_sentence(tmp_path: Path) -> None:
             read_json(path, "a plan")
     path.write_text('["\\ud83d\\ude42"]')
     assert read_json(path, "a plan") == ["\N{SLIGHTLY SMILING FACE}"]
+
+
+@pytest.mark.parametrize("endless", ["/proc/self/pagemap", "/proc/kmsg"])
+def test_a_regular_file_without_an_end_is_not_read(endless: str, tmp_path: Path) -> None:
+    if not Path(endless).is_file():
+        pytest.skip(f"this system has no {endless}")
+    (tmp_path / "c.json").symlink_to(endless)
+    with pytest.raises(DeepwideError, match="not JSON"):
+        read_json(tmp_path / "c.json", "a certificate")

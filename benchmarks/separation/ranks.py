@@ -29,6 +29,13 @@ def table(folder: Path) -> str:
     return head + "\n".join(row[-1] for row in sorted(rows)) + "\n"
 
 
+def whole(seconds: float | None) -> str:
+    """Seconds without decimals."""
+    if seconds is None:
+        return "–"
+    return "< 1" if seconds < 0.5 else f"{seconds:.0f}"
+
+
 def structured_table(folder: Path) -> str:
     """One line for each certificate of structured weights: what was ranked, and what follows for generic weights."""
     rows = []
@@ -40,9 +47,11 @@ def structured_table(folder: Path) -> str:
         seconds = c.seconds + (c.second.seconds if c.second else 0.0)
         rank = f"**{c.lower}**" if c.reached else f"{c.lower} to {c.upper}"
         line = f"{c.depth} | {c.width} | {c.weights} | {rank} | {blocks} | {largest[0]} × {largest[1]} | {primes}"
-        rows.append((c.depth, c.width, c.weights, f"| {line} | {seconds:.0f} |"))
-    head = "| L | d | weights | rank of generic weights | blocks | largest class | modulo | seconds |\n"
-    return head + "|---" * 8 + "|\n" + "\n".join(row[-1] for row in sorted(rows)) + "\n"
+        line += f" | {whole(seconds)} | {whole(c.cpu_seconds)} | "
+        line += f"{c.peak_bytes / 1e9:.1f} GB" if c.peak_bytes else "–"
+        rows.append((c.depth, c.width, c.weights, f"| {line} |"))
+    head = "| L | d | weights | rank of generic weights | blocks | largest class | modulo | seconds | CPU | memory |\n"
+    return head + "|---" * 10 + "|\n" + "\n".join(row[-1] for row in sorted(rows)) + "\n"
 
 
 if __name__ == "__main__":

@@ -90,7 +90,8 @@ def read_json(path: Path, what: str, *, most: int = LARGEST_JSON, unique_keys: b
     if path.stat().st_size > most:
         raise DeepwideError(f"{path} is not {what}: it is larger than {most >> 20} MiB.")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:  # no further than its size: some files of /proc are regular and have no end
+            content = file.read(os.fstat(file.fileno()).st_size)
         document = json.loads(content, object_pairs_hook=_unique if unique_keys else None)
         if b"\\ud" in content.lower():  # half a character can be written in JSON, and in no file that we would write
             json.dumps(document, ensure_ascii=False).encode()

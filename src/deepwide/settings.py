@@ -134,8 +134,8 @@ def _paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """The names allowed at a place inside nested models."""
-    for step in path:
+    """The names allowed at a place inside nested models and lists of them."""
+    for step in (step for step in path if not step.isdigit()):
         field = model.model_fields.get(step)
         inner = _model_in(field.annotation) if field is not None else None
         if inner is None:

@@ -162,7 +162,7 @@ def lowered(depth: int, width: int) -> int:
 
 
 def test_where_relations_lower_the_count() -> None:
-    """The list of docs/theory.md, 5.4."""
+    """The list of docs/theory.md, 6.2."""
     assert not any(lowered(depth, width) for depth in (1, 2) for width in range(1, 41))
     assert not any(lowered(depth, width) for depth in range(1, 8) for width in (1, 2, 3))
     assert [lowered(3, width) for width in range(4, 8)] == [4, 56, 421, 2255]

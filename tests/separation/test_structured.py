@@ -7,13 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepwide.separation import PRIME, SECOND_PRIME, Case, TooLargeError, matrix_rank, measure, side_dimensions
+from deepwide.errors import DeepwideError
+from deepwide.separation import (
+    PRIME,
+    SECOND_PRIME,
+    Case,
+    TooLargeError,
+    matrix_rank,
+    measure,
+    side_dimensions,
+    structured,
+)
 from deepwide.separation.dimensions import multiset
 from deepwide.separation.field import flint_rank
 from deepwide.separation.structured import (
     Forms,
     Kind,
     blocks_to_measure,
+    class_bytes,
     class_matrix,
     class_rank,
     classes,
@@ -21,6 +32,7 @@ from deepwide.separation.structured import (
     gaps,
     letter_keys,
     settled,
+    thin,
     variables,
     weights,
 )
@@ -133,12 +145,49 @@ def test_the_forms_are_the_network(tmp_path: Path) -> None:
         assert (value * scale - int(gram(network, s, x))) % prime == 0
 
 
-def test_a_class_that_is_not_full_is_ranked_in_full() -> None:
-    """The few rows that are tried first never decide a rank below the full one."""
-    table = forms(2, 5, PRIME)
+@pytest.mark.parametrize("kind", ["diagonal", "pairs"])
+@pytest.mark.parametrize(
+    ("depth", "width", "prime"), [(1, 3, 10007), (2, 5, PRIME), (3, 3, 131), (4, 2, PRIME), (2, 1, 127)]
+)
+def test_the_coefficients_add_up_to_the_gram_form(
+    depth: int, width: int, prime: int, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = tuple(structured.random_symmetric(width, prime) for _ in range(3))
+    assert all((point == point.T).all() for point in points)
+    assert len({point.tobytes() for point in points}) > 1
+    forms(depth, width, prime, 0, kind, points)
+    honest = structured.gram_values
+    monkeypatch.setattr(structured, "gram_values", lambda *given: (honest(*given) + 1) % prime)
+    with pytest.raises(DeepwideError, match="do not add up"):
+        forms(depth, width, prime, 0, kind, points)
+
+
+def test_the_gram_form_is_that_of_the_other_road(tmp_path: Path) -> None:
+    from deepwide.separation.network import gram
+    from deepwide.separation.weights import load_network
+
+    prime = 10007
+    network = load_network(saved_network(tmp_path, 3, 3, kind="pairs"), 1, prime)
+    s = structured.random_symmetric(3, prime)
+    values = structured.gram_values(weights(3, 3, 0, "pairs"), s, prime)
+    for c in range(3):
+        assert (int(gram(network, s.astype(np.float64), np.eye(3)[c])) - int(values[c])) % prime == 0
+
+
+def test_a_few_rows_have_the_rank_of_a_full_class_and_never_more() -> None:
+    table, thinned = forms(2, 6, PRIME), 0
     for k in (1, 2, 3):
-        for part in classes(2, 5, k):
-            assert class_rank(table, part) == flint_rank(class_matrix(table, part), PRIME)
+        for part in classes(2, 6, k):
+            rank = flint_rank(class_matrix(table, part), PRIME)
+            assert class_rank(table, part) == rank
+            few = thin(part)
+            thinned += few is not part
+            assert class_rank(table, few) <= rank
+            assert min(few.shape) == min(part.shape)
+            assert class_bytes(few) <= class_bytes(part) == 8 * part.shape[0] * part.shape[1]
+            if rank == min(part.shape):
+                assert class_rank(table, few) == rank
+    assert thinned > 5
 
 
 def test_lemma_a_settles_the_other_blocks() -> None:
@@ -174,7 +223,7 @@ def values_at(table: Forms, rows: list[tuple[int, int]], columns: list[int]) -> 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_the_equations_of_the_proof_for_depth_2_suffice(d: int) -> None:
-    """docs/theory.md, 5.5, at the widths where its cases occur: no other equation is needed."""
+    """docs/theory.md, 5.1, at the widths where its cases occur: no other equation is needed."""
     D = d * (d + 1) // 2
     table = forms(2, d, PRIME)
     others = range(1, d)

@@ -146,7 +146,7 @@ def test_the_bound_of_the_whole_rank_is_given_where_it_applies() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_relations_lower_nothing_up_to_width_3(width: int) -> None:
-    """docs/theory.md, 5.4, proves it for all depths; here the inequality itself, block by block."""
+    """docs/theory.md, 4.4, proves it for all depths; here the inequality itself, block by block."""
     D = width * (width + 1) // 2
     for depth in range(1, 7):
         c = degree(depth)

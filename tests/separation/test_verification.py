@@ -139,6 +139,15 @@ def test_a_vast_case_is_refused_before_anything_is_drawn(
     assert is_one_sentence(str(stopped.value))
 
 
+def test_the_size_is_checked_before_weights_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Certificate, "check_weights", lambda _: pytest.fail("read before the size was checked"))
+    forged = json.loads(path.read_text()) | {"weights_sha256": "0" * 64}
+    forged["case"] |= {"heads": 1, "depth": 3, "width": 7, "sides": "B" * 7 + "A" * 7, "at": 13, "weights": "w.npz"}
+    reseal(path, forged)
+    with pytest.raises(DeepwideError, match="rows"):
+        verify(path, memory=8 * 10**9)
+
+
 @pytest.mark.parametrize("weights", ["/dev/zero", "/dev/urandom", "/dev", "nowhere.npz", "nowhere/../../x.npz"])
 def test_weights_that_are_no_file_are_not_read(path: Path, weights: str) -> None:
     forged = json.loads(path.read_text()) | {"weights_sha256": "0" * 64}
@@ -157,13 +166,17 @@ def test_a_weight_file_that_changed_is_noticed(tmp_path: Path) -> None:
         verify(tmp_path / "c.json")
 
 
-def test_a_certificate_about_a_file_that_suits_its_primes_does_not_hold(tmp_path: Path) -> None:
+def test_a_certificate_about_a_file_that_suits_its_primes_does_not_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Honestly measured modulo both usual primes, and wrong: a third one is drawn when it is checked."""
     case = Case(2, 3, weights=str(save_special_weights(tmp_path / "w.npz")))
     special = measure(case)
     Certificate.of(special, confirm(special)).write(tmp_path / "c.json")
-    with pytest.raises(DeepwideError, match="drawn just now"):
-        verify(tmp_path / "c.json")
+    for seconds in (60.0, 0.0):  # however long it takes
+        monkeypatch.setattr(verification, "CHEAP_SECONDS", seconds)
+        with pytest.raises(DeepwideError, match="drawn just now"):
+            verify(tmp_path / "c.json")
     honest = measure(case, 999_983)
     Certificate.of(honest).write(tmp_path / "c.json")
     assert verify(tmp_path / "c.json").drawn_prime not in (None, 999_983)

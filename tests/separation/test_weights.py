@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from deepwide.separation import weights
 from deepwide.separation.field import PRIME as P
 from deepwide.separation.network import direct
 from deepwide.separation.weights import exact_residues, file_hash, file_shape, load_network, read_arrays
-from separation.builders import is_one_sentence
+from separation.builders import is_one_sentence, save_weights
 
 
 def same(x: np.ndarray, y: np.ndarray) -> bool:
@@ -74,8 +75,11 @@ def test_a_weight_file_that_is_wrong_gets_a_sentence(tmp_path: Path, change: obj
 
 def test_a_weight_file_that_is_none_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "w.npz").write_bytes(b"not a file of arrays")
-    (tmp_path / "w.txt").write_text("")
-    for name, words in (("w.npz", "cannot be read"), ("w.txt", "must end in"), ("v.npz", "no file")):
+    (tmp_path / "w.txt").write_text("weights")
+    (tmp_path / "e.npz").write_text("")
+    for name, words in (
+        ("w.npz", "cannot be read"), ("w.txt", "must end in"), ("v.npz", "no file"), ("e.npz", "is empty")
+    ):  # fmt: skip
         with pytest.raises(DeepwideError, match=words):
             load_network(tmp_path / name, 1, P)
 
@@ -98,6 +102,46 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "w.npz")
     with pytest.raises(DeepwideError, match="not a regular file"):
         file_hash(tmp_path / "w.npz")
+
+
+@pytest.mark.parametrize("endless", ["/proc/self/pagemap", "/proc/kmsg", "/proc/self/mem"])
+@pytest.mark.parametrize("reader", [file_hash, read_arrays, file_shape])
+def test_regular_files_without_an_end_are_not_read(endless: str, reader: object, tmp_path: Path) -> None:
+    """Their size is 0, and the first would take hours, the second waits for ever."""
+    if not Path(endless).is_file():
+        pytest.skip(f"this system has no {endless}")
+    (tmp_path / "w.npz").symlink_to(endless)
+    with pytest.raises(DeepwideError, match="is empty"):
+        reader(tmp_path / "w.npz")  # type: ignore[operator]
+
+
+def test_no_more_is_read_than_the_size_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "w.npz").write_bytes(b"x" * 2500)
+    monkeypatch.setattr(weights, "_PIECE", 1000)
+    assert [len(piece) for piece in weights.pieces(tmp_path / "w.npz")] == [1000, 1000, 500]
+    growing = weights.pieces(tmp_path / "w.npz")
+    first = next(growing)
+    with open(tmp_path / "w.npz", "ab") as file:
+        file.write(b"x" * 10_000)
+    assert len(first + b"".join(growing)) == 2500
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", **{"0.query": np.eye(2)})  # type: ignore[arg-type]
+    with zipfile.ZipFile(tmp_path / "w.npz", "a") as packed, pytest.warns(UserWarning, match="Duplicate"):
+        packed.writestr("0.query.npy", packed.read("0.query.npy"))
+    with pytest.raises(DeepwideError, match="twice"):
+        read_arrays(tmp_path / "w.npz")
+
+
+def test_another_shape_is_refused_before_the_values_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save_weights(tmp_path / "w.npz", 0, width=3)
+    assert load_network(path, 1, P, shape=(2, 3)).width == 3
+    monkeypatch.setattr(weights, "exact_residues", lambda *_: pytest.fail("looked at"))
+    with pytest.raises(DeepwideError, match="holds depth 2 and width 3, not depth 2 and width 2"):
+        load_network(path, 1, P, shape=(2, 2))
 
 
 def test_files_and_archives_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,13 +321,14 @@ def verify(
 
 
 def _verify_structured(file: Path, memory: int | None, json: bool) -> None:
-    checked = separation.verify_structured(file, memory=memory)
+    checked = separation.verify_structured(file, memory=memory, progress=_say_class())
     if json:
         print_json(checked)
         return
     console().print(
         f"{file} holds: the rank of generic weights is at least {checked.lower} and at most {checked.upper}; blocks "
-        f"{', '.join(map(str, checked.blocks))} written down again from the seed and ranked modulo {checked.prime} by "
+        f"{', '.join(map(str, checked.blocks))} written down again from the seed, their coefficients compared with the "
+        f"Gram form at {checked.compared} random matrices, and ranked modulo {checked.prime} by "
         f"{'FLINT' if checked.algorithm == 'flint' else 'elimination in float64'}.",
         soft_wrap=True,
         markup=False,

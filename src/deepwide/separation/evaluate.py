@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from deepwide.errors import DeepwideError
 from deepwide.separation.blas import Matrix
 from deepwide.separation.dimensions import degree
 from deepwide.separation.field import reduce
@@ -69,13 +68,8 @@ def case_network(case: Case, prime: int) -> Network:
         return identity_network(case.depth, case.width, case.heads, prime, case.residual, case.causal)
     from deepwide.separation.weights import load_network
 
-    network = load_network(Path(case.weights), case.heads, prime, case.residual, case.causal)
-    if (network.depth, network.width) != (case.depth, case.width):
-        raise DeepwideError(
-            f"{case.weights} holds depth {network.depth} and width {network.width}, "
-            f"not depth {case.depth} and width {case.width}."
-        )
-    return network
+    shape = (case.depth, case.width)
+    return load_network(Path(case.weights), case.heads, prime, case.residual, case.causal, shape)
 
 
 def evaluator(case: Case, method: Method, graded: bool, points: Points) -> Evaluator:

@@ -1,4 +1,4 @@
-"""How fast the separation rank grows with depth at least (docs/theory.md, section 6).
+"""How fast the separation rank grows with depth at least (docs/theory.md, 5.3).
 
 Let the first m layers be any network, write S_m and x_m for what they make of S and x, and give every later layer one
 head of rank one: the output is G^c · (aᵀx_m) with G = aᵀ S_m a and c = (3^(L−m) − 1)/2. If G has a smooth zero at which

@@ -48,7 +48,7 @@ def compare_partitions(
 ) -> Partitions:
     """Measure every balanced partition of `positions` per side (default: the width) on the full grid.
 
-    Not for causal networks, where Proposition 1 does not hold (docs/theory.md, section 8).
+    Not for causal networks, where Proposition 1 does not hold (docs/theory.md, 4.7).
 
     >>> compare_partitions(1, 2).same
     True

@@ -1,6 +1,6 @@
 """Lower bounds from structured weights: blocks written down from monomials, without sample points, split by signs.
 
-With one head y = wᵀ S N S N ⋯ S N_1 x (docs/theory.md, 5.4). Write F_c for the coefficient of x_c, a form of degree C
+With one head y = wᵀ S N S N ⋯ S N_1 x (docs/theory.md, 4.4). Write F_c for the coefficient of x_c, a form of degree C
 in the D = d(d+1)/2 entries of S. By Taylor's formula block k is the matrix
 
     rows (γ, c), columns β:   δ!·[s^δ] F_c,   δ = β + γ,  |β| = k, |γ| = C − k              (Lemma A)
@@ -18,6 +18,7 @@ These are special weights. Rank is lower semicontinuous, so what they reach is a
 and no more; where it meets the proved upper bound, the generic rank is known.
 """
 
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -27,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from deepwide.errors import DeepwideError
 from deepwide.quantities import Integers, show_bytes
 from deepwide.separation.blas import Floats
 from deepwide.separation.dimensions import check_shape, degree, multiset
@@ -39,6 +41,7 @@ MOST_TERMS = 4e8  # letters in the tables, two bytes each and as much again whil
 MOST_MONOMIALS = 30_000_000  # of one degree, 24 bytes each and as much again while they are sorted
 _SPARE = 0.02  # this share more rows than columns (or the other way round) is tried before all of them
 _SPARE_AT_LEAST = 64
+_WORTH_THINNING = 0.95  # leaving out less than the rest of this share saves too little
 LARGEST_ENTRY = 126  # of the weights: below every prime that is used
 
 Kind = Literal["diagonal", "pairs"]
@@ -144,8 +147,12 @@ def weights(depth: int, width: int, seed: int, kind: Kind = "diagonal") -> list[
     return matrices
 
 
-def forms(depth: int, width: int, prime: int, seed: int = 0, kind: Kind = "diagonal") -> Forms:
+def forms(
+    depth: int, width: int, prime: int, seed: int = 0, kind: Kind = "diagonal", at: tuple[Integers, ...] = ()
+) -> Forms:
     """The forms of the network with such N_l and w = e_0, letter by letter from the left end of the word.
+
+    They are compared with the Gram form at the symmetric matrices `at`, which shares nothing with this but the N_l.
 
     The matrix before x is left out: it only changes the basis of the x_c. Should it be singular modulo the prime, the
     ranks are still lower bounds for generic weights: those of N_1 + ε are no smaller, and N_1 + ε is regular.
@@ -169,6 +176,13 @@ def forms(depth: int, width: int, prime: int, seed: int = 0, kind: Kind = "diago
             step[j] = _collect(parts, prime)
         matrix = matrices[layer - 1].T if transposed else matrices[layer - 1]
         ends = step if place == c else _through(step, matrix, prime)  # the one before x only changes its basis
+    for matrix in at:
+        values = np.array([_value(ends[j], matrix, prime) for j in range(width)])
+        if (values @ matrices[0] % prime != gram_values(matrices, matrix, prime)).any():
+            raise DeepwideError(
+                f"The coefficients of depth {depth} and width {width} do not add up to the network modulo {prime}: "
+                "this is a bug, please report it."
+            )
     real: Any = np.float32 if prime <= LARGEST_SINGLE else np.float64
     tables = []
     for j in range(width):
@@ -181,6 +195,33 @@ def forms(depth: int, width: int, prime: int, seed: int = 0, kind: Kind = "diago
 
 
 Words = tuple[Letters, Integers, Integers]
+
+
+def gram_values(matrices: list[Integers], s: Integers, prime: int) -> Integers:
+    """e_0ᵀ M_L ⋯ M_1 modulo a prime, layer by layer: M = S·N_l, S ← M·S·Mᵀ (docs/theory.md, 1.2, with B_l = I)."""
+    product: Integers = np.eye(len(s), dtype=np.int64)
+    for matrix in matrices:
+        m = s @ matrix % prime
+        product = m @ product % prime
+        s = m @ s % prime @ m.T % prime
+    first: Integers = product[0]
+    return first
+
+
+def random_symmetric(width: int, prime: int) -> Integers:
+    """A symmetric matrix of residues that nobody could know before."""
+    upper = np.array([[secrets.randbelow(prime) for _ in range(width)] for _ in range(width)], dtype=np.int64)
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def _value(words: Words, s: Integers, prime: int) -> int:
+    """The form that is the sum of these words, at a matrix."""
+    letters, _, values = words
+    entries = np.array([int(s[pair]) for pair in variables(len(s))], dtype=np.int64)
+    products = values % prime
+    for place in range(letters.shape[1]):
+        products = products * entries[letters[:, place]] % prime
+    return int(products.sum() % prime)
 
 
 def _through(ends: dict[int, Words], matrix: Integers, prime: int) -> dict[int, Words]:
@@ -280,18 +321,23 @@ Elimination = Callable[[Floats, int], int]
 
 
 def class_bytes(part: ParityClass, size: int = 8) -> int:
-    """The matrix that is eliminated if the class is full, the usual case; `size` bytes per entry."""
-    return int(size * min(part.shape) * min(max(part.shape), min(part.shape) * (1 + _SPARE) + _SPARE_AT_LEAST))
+    """The matrix that is eliminated; `size` bytes per entry."""
+    rows, columns = part.shape
+    return size * rows * columns
+
+
+def thin(part: ParityClass) -> ParityClass:
+    """The class with only a few more rows than columns, or the other way round; itself where that saves little.
+
+    Its rank is a lower bound for that of the class, and the same if it is full.
+    """
+    rows, columns = part.shape
+    few = int(min(rows, columns) * (1 + _SPARE)) + _SPARE_AT_LEAST
+    return _thin_out(part, few) if few < _WORTH_THINNING * max(rows, columns) else part
 
 
 def class_rank(table: Forms, part: ParityClass, eliminate: Elimination = rank_in_place) -> int:
-    """The rank of a class. A few more rows than columns, or the other way round, are tried first: most are full."""
-    rows, columns = part.shape
-    few = int(min(rows, columns) * (1 + _SPARE)) + _SPARE_AT_LEAST
-    if few < 0.8 * max(rows, columns):
-        rank = eliminate(class_matrix(table, _thin_out(part, few)), table.prime)
-        if rank == min(rows, columns):
-            return rank
+    """The rank of a class with all its rows and columns."""
     return eliminate(class_matrix(table, part), table.prime)
 
 

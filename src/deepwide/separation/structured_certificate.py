@@ -6,6 +6,7 @@ holds neither; `verify_structured` writes everything down again and ranks it by 
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -40,16 +41,19 @@ from deepwide.separation.structured import (
     class_rank,
     classes,
     forms,
+    random_symmetric,
     settled,
+    thin,
 )
 from deepwide.separation.upper_bounds import TooLargeError, upper_bounds
 from deepwide.settings import explain
 
 FORMAT: Literal["deepwide structured rank 2"] = "deepwide structured rank 2"
-PART_FORMAT = "deepwide structured classes 2"
+PART_FORMAT = "deepwide structured classes 3"
 LARGEST_FILE = 4 << 20
 _SECONDS_BETWEEN = 0.5
 _FLINT_ROWS = 3000  # larger classes are ranked in float32, modulo two small primes
+_POINTS = 2  # two polynomials of degree C agree at one random point with a probability of at most C/p
 _DEEPEST_SINGLE = 6  # deeper networks have degrees above every small prime
 
 Algorithm = Literal["dgemm", "sgemm", "flint"]
@@ -79,6 +83,9 @@ class StructuredCertificate(Answer):
     """What structured weights prove about the separation rank of generic weights of one head."""
 
     format: Literal["deepwide structured rank 2"] = FORMAT
+    proves: Literal["a lower bound: the rank of generic weights is at least `lower`"] = (
+        "a lower bound: the rank of generic weights is at least `lower`"
+    )
     depth: Annotated[int, Field(strict=True, ge=1)]
     width: Annotated[int, Field(strict=True, ge=1)]
     seed: Annotated[int, Field(strict=True, ge=-(10**18), le=10**18)]
@@ -90,6 +97,8 @@ class StructuredCertificate(Answer):
     upper: Whole
     made_by: Annotated[str, Field(strict=True, max_length=100)]
     seconds: Seconds
+    cpu_seconds: Seconds | None = None  # modulo both primes, of all threads and of all interrupted runs
+    peak_bytes: Whole | None = None
     sha256: Hash
 
     @model_validator(mode="after")
@@ -130,7 +139,6 @@ def structured_rank(
     >>> answer.lower, answer.upper, answer.reached
     (49, 49, True)
     """
-    started = time.monotonic()
     if weights not in ("diagonal", "pairs"):
         raise DeepwideError(f"The weights are 'diagonal' or 'pairs', not {weights!r}.")
     check_size(depth, width, prime or PRIME, weights)
@@ -141,32 +149,35 @@ def structured_rank(
     large = depth <= _DEEPEST_SINGLE and any(min(part.shape) > _FLINT_ROWS for part in every)
     first, other = single_primes(degree(depth)) if large and prime is None else (prime or PRIME, None)
     other = other or another_prime(first)
-    _check_memory(every, default_memory() if memory is None else memory, first)
+    memory = default_memory() if memory is None else memory
+    _check_memory(map(thin, every), memory, first)
     finished = _Finished(out, depth, width, seed, weights)
     work = _Work(every, 2 if confirm else 1, progress)
-    table = forms(depth, width, first, seed, weights)
-    measured = [_ranks(table, block, _algorithm(first), finished, work) for block in parts]
-    seconds = time.monotonic() - started
-    second = None
+    bounds = [most.blocks[k] for k in blocks]
+
+    def measure(prime: int, algorithm: Algorithm) -> list[int]:
+        finished.clock(prime)
+        table = forms(depth, width, prime, seed, weights)
+        return [
+            _rank(table, block, bound, algorithm, finished, work, memory)
+            for block, bound in zip(parts, bounds, strict=True)
+        ]
+
+    measured, again = measure(first, _algorithm(first)), None
     if confirm:
-        started = time.monotonic()
-        algorithm = _algorithm(other)
-        if all(min(part.shape) <= _FLINT_ROWS for part in every):
-            algorithm = "flint"
-        table = forms(depth, width, other, seed, weights)
-        again = [_ranks(table, block, algorithm, finished, work) for block in parts]
-        if [sum(ranks) for ranks in again] != [sum(ranks) for ranks in measured]:
+        small = all(min(part.shape) <= _FLINT_ROWS for part in every)
+        algorithm: Algorithm = "flint" if small else _algorithm(other)
+        again = measure(other, algorithm)
+        if again != measured:
             raise DeepwideError(
-                f"The blocks {blocks} have ranks {[sum(r) for r in measured]} modulo {first} and "
-                f"{[sum(r) for r in again]} modulo {other}: a prime was unlucky, or there is a bug; try another seed."
+                f"The blocks {blocks} have ranks {measured} modulo {first} and {again} modulo {other}: a prime was "
+                "unlucky, or there is a bug; try another seed."
             )
-        second = SecondPrime(
-            prime=other,
-            algorithm=algorithm,
-            ranks=tuple(sum(ranks) for ranks in again),
-            seconds=round(time.monotonic() - started, 3),
-        )
-    ranks = {k: sum(of_block) for k, of_block in zip(blocks, measured, strict=True)}
+    finished.clock(None)
+    second = again and SecondPrime(
+        prime=other, algorithm=algorithm, ranks=tuple(again), seconds=round(finished.seconds[other], 3)
+    )
+    ranks = dict(zip(blocks, measured, strict=True))
     body: dict[str, Any] = {
         "depth": depth,
         "width": width,
@@ -178,7 +189,9 @@ def structured_rank(
         "lower": sum(settled(depth, width, ranks)),
         "upper": most.total,
         "made_by": f"deepwide {__version__}",
-        "seconds": round(seconds, 3),
+        "seconds": round(finished.seconds[first], 3),
+        "cpu_seconds": round(finished.cpu_seconds, 3),
+        "peak_bytes": finished.peak_bytes,
     }
     unsealed = StructuredCertificate(**body, sha256="0" * 64)
     certificate = StructuredCertificate(**body, sha256=seal(unsealed.model_dump(mode="json")))
@@ -230,22 +243,42 @@ def _check_memory(parts: Iterable[ParityClass], memory: int, prime: int) -> None
         )
 
 
-def _ranks(
-    table: Forms, parts: list[ParityClass], algorithm: Algorithm, finished: "_Finished", work: _Work
-) -> list[int]:
+def _rank(
+    table: Forms,
+    parts: list[ParityClass],
+    bound: int,
+    algorithm: Algorithm,
+    finished: "_Finished",
+    work: _Work,
+    memory: int,
+) -> int:
+    """The rank of a block. All rows and columns of a class are needed only if the few that are tried first fall short.
+
+    They may fall short of the class and yet reach the bound of the block together, where relations lower it.
+    """
     eliminate = flint_rank if algorithm == "flint" else rank_in_place
-    ranks = []
-    for part in parts:
+    ranks, open_parts = [], []
+    for n, part in enumerate(parts):
+        few = thin(part)
         name = f"{algorithm}/{table.prime}/{part.block}/{part.parity}"
+        partial = name + "/few"
+        if name not in finished.ranks and partial not in finished.ranks:
+            rank = class_rank(table, few, eliminate)
+            finished.add(name if few is part or rank == min(part.shape) else partial, rank)
         if name not in finished.ranks:
-            finished.add(name, class_rank(table, part, eliminate))
-        ranks.append(finished.ranks[name])
+            open_parts.append((n, name))
+        ranks.append(finished.ranks.get(name, finished.ranks.get(partial, 0)))
         work.add(part, ranks[-1], table.prime)
-    return ranks
+    for n, name in open_parts:
+        if sum(ranks) < bound:
+            _check_memory([parts[n]], memory, table.prime)
+            finished.add(name, class_rank(table, parts[n], eliminate))
+            ranks[n] = finished.ranks[name]
+    return sum(ranks)
 
 
 class _Finished:
-    """The classes that are finished, beside the certificate until that is written."""
+    """The classes that are finished, and what they took, beside the certificate until that is written."""
 
     def __init__(self, certificate: Path | None, depth: int, width: int, seed: int, weights: Kind) -> None:
         self.path = certificate and certificate.with_name(f".{certificate.name}.part")
@@ -255,7 +288,11 @@ class _Finished:
         if weights != "diagonal":
             self._identity["weights"] = weights
         self.ranks: dict[str, int] = {}
-        self._saved = time.monotonic()
+        self.seconds: dict[int, float] = {}  # wall seconds modulo each prime
+        self.cpu_seconds, self.peak_bytes = 0.0, 0
+        self._prime: int | None = None
+        self._saved = self._wall = time.monotonic()
+        self._cpu = time.process_time()
         if self.path and self.path.exists():
             content = files.read_json(self.path, "a file of finished classes", most=LARGEST_FILE, unique_keys=True)
             if not isinstance(content, dict) or content.get("sha256") != seal(content):
@@ -263,17 +300,45 @@ class _Finished:
             if {key: content.get(key) for key in self._identity} != self._identity:
                 raise DeepwideError(f"{self.path} holds finished classes of another case, seed or version; remove it.")
             self.ranks = {str(name): int(rank) for name, rank in content["ranks"].items()}
+            self.seconds = {int(prime): float(seconds) for prime, seconds in content["seconds"].items()}
+            self.cpu_seconds, self.peak_bytes = float(content["cpu_seconds"]), int(content["peak_bytes"])
+
+    def clock(self, prime: int | None) -> None:
+        """What has passed belongs to the last prime, what follows to this one."""
+        wall, cpu = time.monotonic(), time.process_time()
+        if self._prime is not None:
+            self.seconds[self._prime] = self.seconds.get(self._prime, 0.0) + wall - self._wall
+            self.cpu_seconds += cpu - self._cpu
+            self.peak_bytes = max(self.peak_bytes, _peak_bytes())
+        self._prime, self._wall, self._cpu = prime, wall, cpu
 
     def add(self, name: str, rank: int) -> None:
         self.ranks[name] = rank
         if self.path and time.monotonic() - self._saved >= _SECONDS_BETWEEN:
-            body = {**self._identity, "ranks": self.ranks}
+            self.clock(self._prime)
+            body = {
+                **self._identity,
+                "ranks": self.ranks,
+                "seconds": {str(prime): seconds for prime, seconds in self.seconds.items()},
+                "cpu_seconds": self.cpu_seconds,
+                "peak_bytes": self.peak_bytes,
+            }
             files.write_text(self.path, json.dumps({**body, "sha256": seal(body)}) + "\n")
             self._saved = time.monotonic()
 
     def remove(self) -> None:
         if self.path:
             self.path.unlink(missing_ok=True)
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has held so far; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else 1024 * peak)
 
 
 def is_structured(path: Path) -> bool:
@@ -305,41 +370,62 @@ class StructuredVerification(Answer):
     upper: int
     blocks: tuple[int, ...]
     prime: int
+    compared: int  # at so many random matrices the coefficients were compared with the Gram form
     algorithm: Algorithm
 
 
-def verify_structured(path: Path, *, memory: int | None = None) -> StructuredVerification:
+def verify_structured(
+    path: Path, *, memory: int | None = None, progress: Progress | None = None
+) -> StructuredVerification:
     """Check a certificate again, in another way than it was made.
 
     Classes of at most a few thousand rows are ranked by FLINT modulo the second prime, if there is one. Larger ones
-    would take FLINT hours: they are ranked in float64 modulo a prime that the certificate has not used.
+    would take FLINT hours: they are ranked in float64 modulo a prime that the certificate has not used. The
+    coefficients that the matrices consist of are compared with the Gram form, layer by layer, at random matrices.
     """
     claimed = read_structured(path)
     depth, width, weights = claimed.depth, claimed.width, claimed.weights
     prime = claimed.second.prime if claimed.second else claimed.prime
-    check_size(depth, width, prime, weights)
-    if any(entry.block > degree(depth) for entry in claimed.blocks):
-        raise DeepwideError(f"{path} names a block that depth {depth} does not have: they are 0 to {degree(depth)}.")
+    for each in {prime, claimed.prime}:
+        check_size(depth, width, each, weights)
+    blocks = list(blocks_to_measure(depth, width))
+    if [entry.block for entry in claimed.blocks] != blocks:
+        raise DeepwideError(
+            f"{path} does not hold: it must be about the blocks {', '.join(map(str, blocks))}, from which those of "
+            f"depth {depth} and width {width} follow."
+        )
     most = upper_bounds(Case(depth, width))
-    parts = {entry.block: list(classes(depth, width, entry.block, weights)) for entry in claimed.blocks}
+    _compare(path, "upper bound", claimed.upper, most.total)
+    parts = {k: list(classes(depth, width, k, weights)) for k in blocks}
     every = [part for block in parts.values() for part in block]
     algorithm: Algorithm = "flint"
     if any(min(part.shape) > _FLINT_ROWS for part in every):
         algorithm, prime = "dgemm", draw_prime(claimed.prime, prime)
-    _check_memory(every, default_memory() if memory is None else memory, prime)
-    table = forms(depth, width, prime, claimed.seed, weights)
-    eliminate = flint_rank if algorithm == "flint" else rank_in_place
-    ranks = {k: sum(class_rank(table, part, eliminate) for part in block) for k, block in parts.items()}
-    entries = tuple(_block(k, ranks[k], most.blocks[k], block) for k, block in parts.items())
-    second = claimed.second.ranks if claimed.second else tuple(entry.rank for entry in entries)
-    for what, claim, measured in (
-        ("blocks", claimed.blocks, entries),
-        ("ranks modulo its second prime", second, tuple(entry.rank for entry in entries)),
-        ("lower bound", claimed.lower, sum(settled(depth, width, ranks))),
-        ("upper bound", claimed.upper, most.total),
-    ):
-        if claim != measured:
-            raise DeepwideError(f"{path} does not hold: its {what} differ from what is measured here.")
+    memory = default_memory() if memory is None else memory
+    _check_memory(map(thin, every), memory, prime)
+    # What can be counted is compared before anything is ranked.
+    promised = {entry.block: entry.rank for entry in claimed.blocks}
+    counted = tuple(_block(k, min(promised[k], most.blocks[k]), most.blocks[k], parts[k]) for k in blocks)
+    _compare(path, "blocks", claimed.blocks, counted)
+    _compare(path, "lower bound", claimed.lower, sum(settled(depth, width, promised)))
+    if claimed.second:
+        _compare(path, "ranks modulo its second prime", claimed.second.ranks, tuple(promised.values()))
+    points = tuple(random_symmetric(width, prime) for _ in range(_POINTS if prime > 10**4 else 10 * _POINTS))
+    table = forms(depth, width, prime, claimed.seed, weights, points)
+    finished, work = _Finished(None, depth, width, claimed.seed, weights), _Work(every, 1, progress)
+    ranks = {k: _rank(table, block, most.blocks[k], algorithm, finished, work, memory) for k, block in parts.items()}
+    _compare(path, "ranks", promised, ranks)
     return StructuredVerification(
-        file=str(path), lower=claimed.lower, upper=claimed.upper, blocks=tuple(parts), prime=prime, algorithm=algorithm
+        file=str(path),
+        lower=claimed.lower,
+        upper=claimed.upper,
+        blocks=tuple(parts),
+        prime=prime,
+        compared=len(points),
+        algorithm=algorithm,
     )
+
+
+def _compare(path: Path, what: str, claimed: object, measured: object) -> None:
+    if claimed != measured:
+        raise DeepwideError(f"{path} does not hold: something else is counted or measured here for its {what}.")

@@ -291,7 +291,7 @@ class Structured:
 
 
 def structured_bounds(depth: int, width: int, heads: int = 1) -> list[Structured]:
-    """Every lower bound of docs/theory.md, section 6, for one shape with as many positions per side as its width.
+    """Every lower bound of docs/theory.md, 5.2 and 5.3, for one shape with as many positions per side as its width.
 
     Inputs supported by one head's coordinates make a network of H heads one of one head and width d/H.
 
@@ -340,7 +340,7 @@ def _contradicts(depth: int, width: int, heads: int) -> bool:
 
 
 def passes_theorem_2(depth: int, width: int) -> bool:
-    """Whether the dimension count of one head is above Theorem 2's printed upper bound (docs/theory.md, section 11)."""
+    """Whether the dimension count of one head is above Theorem 2's printed upper bound (docs/theory.md, 2.2)."""
     upper = theorem_2(depth, width).upper
     return upper is not None and bool(log3_dimension_count(depth, width) > upper)
 
@@ -532,7 +532,7 @@ def _less_relations(depth: int, width: int, heads: int) -> LogBound | None:
     sharper = sum(map(min, plain.blocks, left))
     if sharper == plain.total:
         return None
-    return LogBound.of(log3(sharper), "the same, less the relations of isotropic vectors (docs/theory.md, 5.4)")
+    return LogBound.of(log3(sharper), "the same, less the relations of isotropic vectors (docs/theory.md, 4.4)")
 
 
 def _notes(answer: Bounds) -> Iterable[Note]:
@@ -561,7 +561,7 @@ def _notes(answer: Bounds) -> Iterable[Note]:
         if _contradicts(depth, width, heads):
             text = (
                 "The proved lower bound, for generic weights and at least as many positions per side as the width, is "
-                "larger than Theorem 2's printed upper bound, with c2 as we read it; docs/theory.md, section 11, says "
+                "larger than Theorem 2's printed upper bound, with c2 as we read it; docs/theory.md, 2.2, says "
                 "what that does and does not mean."
             )
             yield Note.of("above-the-printed-bound", text, heads=heads)

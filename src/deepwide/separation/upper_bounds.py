@@ -70,7 +70,7 @@ def upper_bounds(case: Case) -> UpperBounds:
 
 
 def side_dimensions(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """A_n and B_k for n, k = 0 … C: eqs. 4, 6 and 7, or those of section 8 for a causal network."""
+    """A_n and B_k for n, k = 0 … C: eqs. 4, 6 and 7, or those of 4.7 for a causal network."""
     c = degree(case.depth)
     if case.causal:
         seen = case.sides[: case.at + 1]

@@ -1,9 +1,11 @@
 """Weights from somebody's file, taken at their exact value. The file may be a stranger's: regular, of limited size."""
 
 import hashlib
+import os
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +18,22 @@ from deepwide.separation.field import balanced
 from deepwide.separation.network import NAMES, Network
 
 LARGEST_BYTES = 1 << 28
+_PIECE = 1 << 20
 
 
-def load_network(path: Path, heads: int, prime: int, residual: bool = False, causal: bool = False) -> Network:
+def load_network(
+    path: Path,
+    heads: int,
+    prime: int,
+    residual: bool = False,
+    causal: bool = False,
+    shape: tuple[int, int] | None = None,
+) -> Network:
     """Weights from .npz or .safetensors: `0.query`, `0.key`, `0.value`, `0.output`, `1.query`, …, `readout`.
 
     Each is a d×d matrix as torch's Linear keeps it (out, in), heads one after another. Floats are taken
-    at their exact value n·2^e, so the answer is about the very network in the file.
+    at their exact value n·2^e, so the answer is about the very network in the file. A `shape` (depth, width) that the
+    file does not have is refused before its values are looked at: a stranger's file may hold millions.
     """
     arrays = read_arrays(path)
     depth = _layers(arrays)
@@ -37,6 +48,8 @@ def load_network(path: Path, heads: int, prime: int, residual: bool = False, cau
         raise DeepwideError(f"{path} holds no weights; it needs arrays 0.query, 0.key, 0.value, 0.output.")
     width = arrays["0.query"].shape[-1] if arrays["0.query"].ndim else 0
     check_shape(depth, width, heads)
+    if shape and shape != (depth, width):
+        raise DeepwideError(f"{path} holds depth {depth} and width {width}, not depth {shape[0]} and width {shape[1]}.")
     for name in wanted:
         if arrays[name].shape != (width, width):
             raise DeepwideError(f"'{name}' in {path} is {arrays[name].shape}; all must be {(width, width)}.")
@@ -64,12 +77,20 @@ def file_shape(path: Path) -> tuple[int, int]:
 
 def file_hash(path: Path) -> str:
     """The SHA-256 of a regular file of limited size."""
-    check_file(path)
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
+    for piece in pieces(path):
+        digest.update(piece)
     return digest.hexdigest()
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """A file piece by piece, and no more of it than its size promised: some files of /proc are regular and endless."""
+    check_file(path)
+    with open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (piece := file.read(min(left, _PIECE))):
+            left -= len(piece)
+            yield piece
 
 
 def check_file(path: Path) -> None:
@@ -80,6 +101,8 @@ def check_file(path: Path) -> None:
         )
     if not path.is_file():
         raise DeepwideError(f"There is no file {path}; weights: random, identity, or an .npz or .safetensors file.")
+    if not path.stat().st_size:
+        raise DeepwideError(f"{path} is empty; weights: random, identity, or an .npz or .safetensors file.")
     if path.stat().st_size > LARGEST_BYTES:
         raise DeepwideError(f"{path} is too large for weights that can be measured: at most {LARGEST_BYTES >> 20} MiB.")
 
@@ -89,16 +112,19 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[np.generic]]:
     check_file(path)
     try:
         if path.suffix == ".npz":
-            with zipfile.ZipFile(path) as packed:
-                unpacked = sum(member.file_size for member in packed.infolist())
-            if unpacked > LARGEST_BYTES:
+            content = b"".join(pieces(path))
+            with zipfile.ZipFile(BytesIO(content)) as packed:
+                members = packed.infolist()
+            if sum(member.file_size for member in members) > LARGEST_BYTES:
                 raise DeepwideError(f"{path} unpacks to more than {LARGEST_BYTES >> 20} MiB, too large for weights.")
-            with np.load(path, allow_pickle=False) as file:
+            if len({member.filename for member in members}) < len(members):
+                raise DeepwideError(f"{path} holds an array twice, and readers would differ on which one counts.")
+            with np.load(BytesIO(content), allow_pickle=False) as file:
                 return dict(file)
         if path.suffix == ".safetensors":
-            from safetensors.numpy import load_file
+            from safetensors.numpy import load
 
-            return dict(load_file(path))
+            return dict(load(b"".join(pieces(path))))
     except ImportError:
         raise DeepwideError(f"For .safetensors you need safetensors: {install('train')}.") from None
     except DeepwideError:
