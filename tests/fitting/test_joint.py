@@ -10,6 +10,8 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
 from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
 
+FACTORS = np.array([0.6, 0.8, 1.0, 1.25, 1.6])  # of the best depth
+
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 SIZES = list(np.geomspace(1e4, 4e6, 6))
 
@@ -216,6 +218,20 @@ def test_growth_is_known_only_where_depths_show_the_best() -> None:
     assert law.sizes == pytest.approx((1e4, 4e6))
     widths = [np.log((best.high or 0) / (best.low or 1)) for best in (thin.best_depth(4e7)[0], wide.best_depth(4e7)[0])]
     assert widths[0] > 1.5 * widths[1]
+
+
+def test_sizes_that_are_thin_alone_may_show_growth_together() -> None:
+    """Depths close to the best one at every size: none of them is worse than its neighbours, so all are known."""
+    draw = np.random.default_rng(0)
+    sizes = np.geomspace(1e4, 4e6, 8)
+    best = 3 * (sizes / 2e5) ** 0.25
+    L, N = np.array([(depth, size) for size, at in zip(sizes, best, strict=True) for depth in at * FACTORS]).T
+    z = np.log(L / (3 * (N / 2e5) ** 0.25))
+    for _ in range(5):
+        loss = (0.9 + 0.7 * (N / 2e5) ** -0.2) * np.exp(0.02 * z**2 + draw.normal(0, 0.004, len(N)))
+        known = fit_joint(Runs.of(depth=L, block_params=N, loss=loss), bootstrap=400, examine=False).known
+        assert known[1] > 4e6 / 6
+        assert known[0] < 1e4 * 6
 
 
 def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:

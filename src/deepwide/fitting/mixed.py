@@ -113,17 +113,17 @@ class Mixture:
         within = np.einsum("c,cij->ij", self.weights, self.scales) * inflation
         return np.asarray(within + np.einsum("c,ci,cj->ij", self.weights, spread, spread))
 
-    def draw(self, number: int, seed: int) -> tuple[Floats, Integers]:
-        """So many θ, and which point of the grid each is from."""
+    def draw(self, number: int, seed: int) -> tuple[Floats, Integers, Floats]:
+        """So many θ, which point of the grid each is from, and the t's own scale."""
         random = np.random.default_rng(seed)
         which = np.sort(random.choice(len(self.weights), size=number, p=self.weights))
-        roots = np.linalg.cholesky(_positive(self.scales))
+        roots = np.linalg.cholesky(positive(self.scales))
         z = random.normal(size=(number, self.means.shape[1]))
-        z *= np.sqrt(self.dof / random.chisquare(self.dof, size=number))[:, None]
-        return self.means[which] + np.einsum("nij,nj->ni", roots[which], z), which
+        scale = np.sqrt(self.dof / random.chisquare(self.dof, size=number))
+        return self.means[which] + np.einsum("nij,nj->ni", roots[which], scale[:, None] * z), which, scale
 
 
-def _positive(scales: Floats) -> Floats:
+def positive(scales: Floats) -> Floats:
     """With rounding that left a scale not quite positive undone."""
     diagonal = np.einsum("cii->ci", scales)
     return np.asarray(scales + 1e-12 * np.einsum("ci,ij->cij", diagonal, np.eye(scales.shape[1])))
