@@ -24,7 +24,7 @@ ROUNDS = 8  # of finding σ² beside priors that are not in its units
 SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
-MISFIT = ((0.0, 0.7), (0.5, 0.15), (1.0, 0.1), (2.0, 0.05))
+MISFIT = ((0.0, 0.65), (0.5, 0.15), (1.0, 0.12), (2.0, 0.08))
 FEWER = 120  # cells above which the grid is thinned
 MOST_RANK = 200  # of a kernel
 

@@ -32,7 +32,7 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "curvature": FLAT,
     "curvature_size": (0.0, 0.08),
     "curvature_tokens": (0.0, 0.08),
-    "skew": (0.1, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
+    "skew": (0.16, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
     "depth": FLAT,
     "growth": (0.25, 0.2),
     "bend": (0.0, 0.02),  # per squared e-fold of size
