@@ -29,7 +29,7 @@ from deepwide.laws import TransitionLaw
 from deepwide.quantities import Floats, Numbers
 
 COMMAND = "python -m benchmarks.coverage --out results/fit/coverage.json"
-FRESH = 20_000  # seeds from here on were not used to choose anything
+FRESH = 30_000  # seeds from here on were not used to choose anything
 PLACES = ("middle", "largest", "10x", "100x")
 Best = Callable[[Floats, Floats], Floats]  # parameters of the truth, ln size -> ln best depth
 MIDDLE = math.log(2e5)

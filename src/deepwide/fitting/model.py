@@ -41,7 +41,7 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
 # Runs say nothing about growth beyond their largest size. Either it ends there, or it goes on, towards u + k·(growth at
 # the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval must hold in either
 # case, so a share ENDS of the draws is given to the first. Published laws have a growth of 0 to 0.4.
-GOES_ON = (0.25, 0.5, 0.08)
+GOES_ON = (0.25, 0.5, 0.1)
 ENDS = 0.5
 RELAX = 0.3
 PLACE = ("depth", "growth", "bend", "depth_tokens")
