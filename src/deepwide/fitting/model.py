@@ -142,7 +142,7 @@ def infer(
         i = names.index("embeddings")
         mean[i], sd[i] = mean[i] * fall, sd[i] * fall
     sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
-    kernels = _kernels(design)
+    kernels = misfit_factors(design)
     settings, prior = grid(len(cells.y), cells.within_dof > 0, len(kernels))
     theta, among = start, np.arange(len(prior))
     for step in range(STEPS):
@@ -247,7 +247,7 @@ def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
     return np.asarray(((up - down) / (2 * step)[:, None]).T)
 
 
-def _kernels(design: Design) -> list[Floats]:
+def misfit_factors(design: Design) -> list[Floats]:
     """Factors of the correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
     s, x = design.s, design.x
 
