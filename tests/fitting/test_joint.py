@@ -139,7 +139,8 @@ def test_too_few_shapes_are_refused(depths: tuple[int, ...], words: str) -> None
 def test_a_profile_says_how_sure_and_what_it_costs(answer: JointFit) -> None:
     best = answer.best_depth(1e6)[0]
     rows = answer.profile(1e6, [best.low or 0, best.value, best.high or 0])
-    assert [row["below"] for row in rows] == pytest.approx([0.025, 0.5, 0.975], abs=0.02)
+    assert [row["below"] for row in rows[::2]] == pytest.approx([0.025, 0.975], abs=0.01)
+    assert rows[1]["below"] == pytest.approx(0.5, abs=0.05)  # the value is the median of half of the draws
     assert all(row["low"] <= row["cost"] <= row["high"] for row in rows)
     assert rows[1]["cost"] < min(rows[0]["cost"], rows[2]["cost"])
     default = answer.profile(1e6)
@@ -250,5 +251,5 @@ def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:
         a, b = one.best_depth(size)[0], ladder.best_depth(size)[0]
         assert b.value == pytest.approx(a.value, rel=0.1)
         widths = [np.log((best.high or 0) / (best.low or 1)) for best in (a, b)]
-        assert widths[1] > 0.8 * widths[0]
+        assert widths[1] > 0.7 * widths[0]
     assert "ladder" in {note.code for note in ladder.warnings}
