@@ -64,6 +64,7 @@ STEPS = (
     Step("fit_calibration", "--out results/fit/calibration.json"),
     Step("design_replay", "--data DATA --out results/design/replay.json", "data"),
     Step("coverage", "--out results/fit/coverage.json"),
+    Step("decomposition", "--out results/fit/decomposition.json"),
     Step("design", "--out results/design/simulated.json"),
     Step("install", "--out results/install.json"),
 )

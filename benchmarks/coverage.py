@@ -5,8 +5,9 @@ often the interval holds the true best depth, how often the fit declines, and ho
 a model which knows the truth's formula and the noise's covariance (its Cramér–Rao bound), and of one that also has to
 learn whether the bowl is steeper on one side.
 
-What the model assumes was chosen on every second row (`CHOSEN_ON`) with seeds below `FRESH`. All that is published is
-measured with other seeds, and the other rows were looked at once, at the end.
+What the model assumes was chosen on every second row and on sweeps in which everything happens at once (`CHOSEN_ON`)
+with seeds below `FRESH`. All that is published is measured with other seeds, and the other rows were looked at once, at
+the end.
 
 `python -m benchmarks.coverage --out results/fit/coverage.json`; interrupted, it resumes.
 """
@@ -17,7 +18,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from deepwide.laws import TransitionLaw
 from deepwide.quantities import Floats, Numbers
 
 COMMAND = "python -m benchmarks.coverage --out results/fit/coverage.json"
-FRESH = 10_000  # seeds from here on were not used to choose anything
+FRESH = 30_000  # seeds from here on were not used to choose anything
 PLACES = ("middle", "largest", "10x", "100x")
 Best = Callable[[Floats, Floats], Floats]  # parameters of the truth, ln size -> ln best depth
 MIDDLE = math.log(2e5)
@@ -91,6 +92,7 @@ class Row:
     on_reducible: bool = False  # the bowl multiplies the loss above the floor
     ladder: bool = False  # tokens = 20·total, vocabulary 50k
     seeds: tuple[int, ...] = (1,)  # of each cell, repeated
+    mixed: bool = field(default=False, repr=False)  # each sweep has its own truth and noise (`drawn`)
 
 
 ROWS = (
@@ -123,6 +125,35 @@ ROWS = (
     *(Row(f"one depth at the largest size, truth {truth}", "T", truth) for truth in ("power 0.25", "ceiling")),
     Row("ladder, tokens = 20·blocks", "X", "constant ratio, large", ladder=True),
 )
+MIXED = tuple(
+    Row("everything at once", design, seeds=(2,) if design == "B" else (1,), mixed=True) for design in "ABCDE"
+)
+CHOSEN_ON |= frozenset(MIXED)
+ROWS = (*ROWS, *MIXED)
+
+
+def drawn(row: Row, seed: int) -> Row:
+    """The row of one sweep: its own, or where everything happens at once, a truth and noise of its own.
+
+    In the other rows all but one thing is as the model assumes it to be on average, which no real sweep is.
+    """
+    if not row.mixed:
+        return row
+    draw = np.random.default_rng([seed, 4242, ord(row.design)])
+    truths = [name for name in TRUTHS if not name.endswith("large")]
+    return replace(
+        row,
+        truth=str(draw.choice(truths)),
+        curvature=float(np.exp(draw.uniform(math.log(0.01), math.log(0.03)))),
+        noise=float(draw.uniform(0.002, 0.006)),
+        by_size=bool(draw.random() < 0.25),
+        tails=str(draw.choice(["", "", "", "t", "accidents"])),
+        smooth=0.005 * bool(draw.random() < 0.3),
+        lengths=((1.0, 0.5), (2.0, 1.0), (4.0, 1.5))[int(draw.integers(3))],
+        offsets=0.004 * bool(draw.random() < 0.3),
+        steeper=float(np.exp(draw.uniform(math.log(1 / 1.5), math.log(2.7)))),
+        on_reducible=bool(draw.random() < 0.4),
+    )
 
 
 def shapes(row: Row, draw: np.random.Generator) -> tuple[Floats, Floats]:
@@ -255,13 +286,14 @@ def oracle(row: Row, learns_skew: bool = False) -> Floats:
 
 def measure(row: Row, number: int, first: int = FRESH) -> dict[str, Any]:
     """Coverage, share declined and median width at each place."""
-    best, truth = TRUTHS[row.truth]
     inside: list[Numbers] = []
     widths: list[Floats] = []
     errors: list[Floats] = []
     start = time.process_time()
-    for seed in range(first, first + number):
-        runs = sweep(row, seed)
+    rows = [drawn(row, seed) for seed in range(first, first + number)]
+    for seed, one in enumerate(rows, first):
+        best, truth = TRUTHS[one.truth]
+        runs = sweep(one, seed)
         law = fit_joint(runs, seed=seed, examine=False).law()
         if law is None:
             continue
@@ -272,7 +304,8 @@ def measure(row: Row, number: int, first: int = FRESH) -> dict[str, Any]:
         widths.append(np.log(high / low))
         errors.append(np.log(value / goal))
     seconds = (time.process_time() - start) / number
-    exact, learning = oracle(row), oracle(row, learns_skew=True)
+    some = rows[:: max(number // 20, 1)] if row.mixed else rows[:1]
+    exact, learning = (np.median([oracle(one, learns_skew) for one in some], axis=0) for learns_skew in (False, True))
     result: dict[str, Any] = {"chosen on": row in CHOSEN_ON, "sweeps": number, "declined": number - len(inside)}
     result["seconds per fit"] = seconds
     for i, place in enumerate(PLACES):

@@ -83,7 +83,7 @@ def shape_tables() -> list[str]:
 
 def fit_tables() -> list[str]:
     """How sure fits are."""
-    return [calibration_table(), coverage_table(), prediction_table()]
+    return [calibration_table(), coverage_table(), decomposition_table(), beyond_table(), prediction_table()]
 
 
 def design_tables() -> list[str]:
@@ -175,6 +175,33 @@ def coverage_table() -> str:
         ]
         mark = r" \*" if row["chosen on"] else ""
         rows.append(f"| {name}{mark} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
+    return "\n".join(rows) + "\n"
+
+
+def decomposition_table() -> str:
+    """What the interval loses in width and in coverage without one thing that the model allows for."""
+    measured = result("fit/decomposition.json")["switched off"]
+    shown = ("independent (A)", "smooth misfit 0.5% (A)", "depth offsets 0.4% (A)")
+    shown += ("2.7 times steeper when too shallow (A)", "truth ceiling at 5 layers (A)")
+    rows = [f"| taken away | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
+    for name, switched in measured.items():
+        cells = [
+            "; ".join(
+                f"{switched[row][f'ln(high/low), {size}']:.2f} ({100 * switched[row][f'coverage, {size}']:.0f}%)"
+                for size in ("middle", "largest")
+            )
+            for row in shown
+        ]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def beyond_table() -> str:
+    """ln(high/low) beyond the runs, and the least of any interval that holds whether growth ends or goes on."""
+    rows = ["| truth | 10×, stated | 10×, at least | 100×, stated | 100×, at least |", "|---|---|---|---|---|"]
+    for name, row in result("fit/decomposition.json")["beyond the runs"].items():
+        cells = [f"{row[f'{what}, {place}']:.2f}" for place in ("10x", "100x") for what in ("stated", "at least")]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 

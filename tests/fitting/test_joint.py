@@ -10,6 +10,8 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
 from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
 
+FACTORS = np.array([0.6, 0.8, 1.0, 1.25, 1.6])  # of the best depth
+
 LAW = TransitionLaw(name="truth", a=3.2, b=0.25)
 SIZES = list(np.geomspace(1e4, 4e6, 6))
 
@@ -137,7 +139,8 @@ def test_too_few_shapes_are_refused(depths: tuple[int, ...], words: str) -> None
 def test_a_profile_says_how_sure_and_what_it_costs(answer: JointFit) -> None:
     best = answer.best_depth(1e6)[0]
     rows = answer.profile(1e6, [best.low or 0, best.value, best.high or 0])
-    assert [row["below"] for row in rows] == pytest.approx([0.025, 0.5, 0.975], abs=0.02)
+    assert [row["below"] for row in rows[::2]] == pytest.approx([0.025, 0.975], abs=0.01)
+    assert rows[1]["below"] == pytest.approx(0.5, abs=0.05)  # the value is the median of half of the draws
     assert all(row["low"] <= row["cost"] <= row["high"] for row in rows)
     assert rows[1]["cost"] < min(rows[0]["cost"], rows[2]["cost"])
     default = answer.profile(1e6)
@@ -218,6 +221,20 @@ def test_growth_is_known_only_where_depths_show_the_best() -> None:
     assert widths[0] > 1.5 * widths[1]
 
 
+def test_sizes_that_are_thin_alone_may_show_growth_together() -> None:
+    """Depths close to the best one at every size: none of them is worse than its neighbours, so all are known."""
+    draw = np.random.default_rng(0)
+    sizes = np.geomspace(1e4, 4e6, 8)
+    best = 3 * (sizes / 2e5) ** 0.25
+    L, N = np.array([(depth, size) for size, at in zip(sizes, best, strict=True) for depth in at * FACTORS]).T
+    z = np.log(L / (3 * (N / 2e5) ** 0.25))
+    for _ in range(5):
+        loss = (0.9 + 0.7 * (N / 2e5) ** -0.2) * np.exp(0.02 * z**2 + draw.normal(0, 0.004, len(N)))
+        known = fit_joint(Runs.of(depth=L, block_params=N, loss=loss), bootstrap=400, examine=False).known
+        assert known[1] > 4e6 / 6
+        assert known[0] < 1e4 * 6
+
+
 def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:
     """tokens = 20·N makes two columns one: the answer is about that without tokens, and no noise is lost."""
     draw = np.random.default_rng(2)
@@ -234,5 +251,5 @@ def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:
         a, b = one.best_depth(size)[0], ladder.best_depth(size)[0]
         assert b.value == pytest.approx(a.value, rel=0.1)
         widths = [np.log((best.high or 0) / (best.low or 1)) for best in (a, b)]
-        assert widths[1] > 0.8 * widths[0]
+        assert widths[1] > 0.7 * widths[0]
     assert "ladder" in {note.code for note in ladder.warnings}

@@ -82,7 +82,7 @@ def test_draws_have_the_mixture_s_mean_and_covariance() -> None:
     cells, X = _cells(20)
     settings, prior = grid(20, False, 1)
     fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(20)], settings, prior)
-    draws, which = fit.draw(60_000, 1)
+    draws, which, _ = fit.draw(60_000, 1)
     assert draws.mean(axis=0) == pytest.approx(fit.mean, abs=0.01)
     assert np.cov(draws.T) == pytest.approx(fit.covariance, rel=0.1, abs=1e-3)
     assert np.bincount(which, minlength=len(MISFIT)) / len(which) == pytest.approx(fit.weights, abs=0.01)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from deepwide.fitting.mixed import Cells
-from deepwide.fitting.model import PRIORS, SOFT, Design, infer, log_loss
+from deepwide.fitting.mixed import Cells, Mixture
+from deepwide.fitting.model import PRIORS, SOFT, Design, draw_places, infer, log_loss
 from deepwide.quantities import Floats
 
 S, X = (column.ravel() for column in np.meshgrid(np.linspace(-3, 3, 7), np.log([1.0, 2, 4, 8])))
@@ -65,3 +65,40 @@ def test_one_length_has_no_terms_of_tokens() -> None:
     assert "data" not in DESIGN.names
     assert "embeddings" not in DESIGN.names
     assert set(Design(S, S, S, X).names) == set(PRIORS)
+
+
+NAMES = ("level", "curvature", "depth", "growth")
+MEAN, SD = np.array([0.0, 0.0, 0.0, 0.25]), np.array([np.inf, np.inf, np.inf, 0.05])
+
+
+def _linear(error: float) -> Mixture:
+    """What a linear regression says of level, curvature, place and growth, its curvature with this error."""
+    spread = np.array([0.003, error, 0.1, 0.035])
+    correlation = np.eye(4) + 0.3 * (1 - np.eye(4)) * np.array([[1, -1, 1, 1]] * 4) * np.array([[1, -1, 1, 1]] * 4).T
+    scale = correlation * np.outer(spread, spread)
+    mean = np.array([[0.5, 0.02, 1.1, 0.3]])
+    return Mixture(np.ones(1), mean, scale[None], 30.0, np.array([1e-5]), np.zeros((1, 1)))
+
+
+def test_places_follow_the_exact_posterior() -> None:
+    """Against weights of whole draws, of which many are enough where the bowl is known to 15%."""
+    mixture, mode = _linear(0.003), np.array([0.5, 0.021, 1.05, 0.28])
+    got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0).draws
+    draws, _, scale = mixture.draw(400_000, 5)
+    draws, scale = draws[draws[:, 1] > 0], scale[draws[:, 1] > 0]
+    steeper = mode[1] / draws[:, 1]
+    exact = mode + (draws - mode) * np.where(np.isin(np.arange(4), (2, 3)), steeper[:, None], 1.0)
+    sd = SD[3] * scale
+    weights = steeper * np.exp((((draws[:, 3] - 0.25) / sd) ** 2 - ((exact[:, 3] - 0.25) / sd) ** 2) / 2)
+    weights /= weights.sum()
+    for i in range(4):
+        middle = weights @ exact[:, i]
+        error = math.sqrt(weights @ (exact[:, i] - middle) ** 2)
+        assert got[:, i].mean() == pytest.approx(middle, abs=0.03 * error)
+        assert got[:, i].std() == pytest.approx(error, rel=0.03)
+
+
+def test_no_draw_of_a_flat_bowl_outweighs_the_others() -> None:
+    for seed in range(20):
+        draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed).draws
+        assert np.unique(draws[:, 1], return_counts=True)[1].max() < 50

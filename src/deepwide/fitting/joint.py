@@ -55,7 +55,7 @@ SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
 SAME_LENGTH = 1.05
 FEWEST_CELLS = 8
 FEWEST_DRAWS = 200
-CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.51 before any run
+CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.58 before any run
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
 TOO_CORRELATED = 30.0  # variance inflation of ln tokens or the embeddings' share, from which it is mentioned
@@ -401,29 +401,38 @@ def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note
 
 
 def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[float, float]:
-    """σ of the least and the largest size at which the runs nearby show the best depth about as well as the fit states.
+    """σ of the least and the largest size at which the runs from there on show the best depth about as well as the fit
+    states.
 
-    Runs of nearly one size that know the bowl are off by noise / 2c·√Σ(x − x̄)². Where that is much more than the
-    fit's error, the fit has carried the best depth there from other sizes by assuming how it grows: one depth at a
-    size tells nothing. Growth is taken to be seen between these two sizes only.
+    Runs that know the bowl and how the best depth grows are off by noise / 2c·√Σ(z − z̄)², z their ln depth over the
+    best. Where that is much more than the fit's error, the fit has carried the best depth there from other sizes: one
+    depth at a size tells nothing. What counts is all runs within a factor 2 of a size and beyond it, so that several
+    thin sizes show together what none of them does alone. Growth is taken to be seen between these two sizes only.
     """
-    s, x = design.s, design.x
+    s = design.s
     draws = dict(zip(inferred.names, inferred.draws.T, strict=True))
     if not len(inferred.draws):
         return float(s.min()), float(s.max())
-    c, change = (float(np.median(draws[name])) for name in ("curvature", "curvature_size"))
     order = np.argsort(s)
     at = s[order]
-    low, high = np.searchsorted(at, at - NEARBY, "left"), np.searchsorted(at, at + NEARBY, "right")
-    sums, squares = (np.append(0.0, np.cumsum(x[order] ** power)) for power in (1, 2))
-    spread = squares[high] - squares[low] - (sums[high] - sums[low]) ** 2 / (high - low)
-    nearby = noise / (2 * c * np.exp(change * at) * np.sqrt(np.maximum(spread, 1e-12)))
+    c, change, *path = (float(np.median(draws[name])) for name in ("curvature", "curvature_size", *PLACE[:3]))
+    z = design.x[order] - np.column_stack([np.ones(len(at)), at, at**2]) @ path
+    weight = np.exp(2 * np.clip(change * at, -10, 10))
     ends = sorted({0, len(at) - 1, *np.linspace(0, len(at) - 1, MOST_ENDS).astype(int).tolist()})
     place = np.column_stack([np.ones(len(ends)), at[ends], at[ends] ** 2]) @ [draws[name] for name in PLACE[:3]]
     stated = np.ptp(np.quantile(place, (0.025, 0.975), axis=1), axis=0) / (2 * Z95)
-    times = nearby[ends] / np.maximum(stated, WELL / ENOUGH)
-    enough = np.flatnonzero(times <= max(ENOUGH, float(times.min())))
-    return float(at[ends[enough[0]]]), float(at[ends[enough[-1]]])
+    sums = [np.append(0.0, np.cumsum(weight * z**power)) for power in (0, 1, 2)]
+    known = []
+    for up in (False, True):
+        low = np.searchsorted(at, at[ends] - NEARBY, "left") if up else np.zeros(len(ends), dtype=int)
+        high = np.full(len(ends), len(at)) if up else np.searchsorted(at, at[ends] + NEARBY, "right")
+        whole, first, second = (total[high] - total[low] for total in sums)
+        off = noise / (2 * c * np.sqrt(np.maximum(second - first**2 / whole, 1e-12)))
+        times = off / np.maximum(stated, WELL / ENOUGH)
+        enough = np.flatnonzero(times <= max(ENOUGH, float(times.min())))
+        known.append(float(at[ends[enough[-1 if up else 0]]]))
+    middle = (known[0] + known[1]) / 2  # of runs that show it only together
+    return min(known[0], middle), max(known[1], middle)
 
 
 def _leverage(inferred: Posterior, design: Design, cells: Cells) -> Floats:

@@ -24,7 +24,7 @@ ROUNDS = 8  # of finding σ² beside priors that are not in its units
 SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
-MISFIT = ((0.0, 0.7), (0.5, 0.15), (1.0, 0.1), (2.0, 0.05))
+MISFIT = ((0.0, 0.65), (0.5, 0.15), (1.0, 0.12), (2.0, 0.08))
 FEWER = 120  # cells above which the grid is thinned
 MOST_RANK = 200  # of a kernel
 
@@ -113,17 +113,17 @@ class Mixture:
         within = np.einsum("c,cij->ij", self.weights, self.scales) * inflation
         return np.asarray(within + np.einsum("c,ci,cj->ij", self.weights, spread, spread))
 
-    def draw(self, number: int, seed: int) -> tuple[Floats, Integers]:
-        """So many θ, and which point of the grid each is from."""
+    def draw(self, number: int, seed: int) -> tuple[Floats, Integers, Floats]:
+        """So many θ, which point of the grid each is from, and the t's own scale."""
         random = np.random.default_rng(seed)
         which = np.sort(random.choice(len(self.weights), size=number, p=self.weights))
-        roots = np.linalg.cholesky(_positive(self.scales))
+        roots = np.linalg.cholesky(positive(self.scales))
         z = random.normal(size=(number, self.means.shape[1]))
-        z *= np.sqrt(self.dof / random.chisquare(self.dof, size=number))[:, None]
-        return self.means[which] + np.einsum("nij,nj->ni", roots[which], z), which
+        scale = np.sqrt(self.dof / random.chisquare(self.dof, size=number))
+        return self.means[which] + np.einsum("nij,nj->ni", roots[which], scale[:, None] * z), which, scale
 
 
-def _positive(scales: Floats) -> Floats:
+def positive(scales: Floats) -> Floats:
     """With rounding that left a scale not quite positive undone."""
     diagonal = np.einsum("cii->ci", scales)
     return np.asarray(scales + 1e-12 * np.einsum("ci,ij->cij", diagonal, np.eye(scales.shape[1])))

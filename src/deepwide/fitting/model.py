@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.fitting.mixed import Cells, Mixture, grid, low_rank, posterior
+from deepwide.fitting.mixed import Cells, Mixture, grid, low_rank, positive, posterior
 from deepwide.quantities import Floats
 
 FLAT = (0.0, np.inf)
@@ -32,7 +32,7 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "curvature": FLAT,
     "curvature_size": (0.0, 0.08),
     "curvature_tokens": (0.0, 0.08),
-    "skew": (0.1, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
+    "skew": (0.16, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
     "depth": FLAT,
     "growth": (0.25, 0.2),
     "bend": (0.0, 0.02),  # per squared e-fold of size
@@ -41,12 +41,13 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
 # Runs say nothing about growth beyond their largest size. Either it ends there, or it goes on, towards u + k·(growth at
 # the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval must hold in either
 # case, so a share ENDS of the draws is given to the first. Published laws have a growth of 0 to 0.4.
-GOES_ON = (0.25, 0.5, 0.08)
+GOES_ON = (0.25, 0.5, 0.1)
 ENDS = 0.5
 RELAX = 0.3
 PLACE = ("depth", "growth", "bend", "depth_tokens")
 SOFT = 0.25  # w: how sharply the sides of the bowl differ
 LEAST_CURVATURE = 1e-3  # that the model is linearised at
+FLATTEST = 1e3  # times flatter than at the mode: no place at all
 STEPS = 12
 STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
 NEAR_ENOUGH = 0.01  # of a standard deviation
@@ -141,7 +142,7 @@ def infer(
         i = names.index("embeddings")
         mean[i], sd[i] = mean[i] * fall, sd[i] * fall
     sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
-    kernels = _kernels(design)
+    kernels = misfit_factors(design)
     settings, prior = grid(len(cells.y), cells.within_dof > 0, len(kernels))
     theta, among = start, np.arange(len(prior))
     for step in range(STEPS):
@@ -158,35 +159,49 @@ def infer(
     X = jacobian(names, theta, design)
     linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
     mixture = posterior(linear, X, mean, sd, kernels, settings, prior)
-    return _with_draws(names, theta, mixture, mean, sd, number, seed)
+    return draw_places(names, theta, mixture, mean, sd, number, seed)
 
 
-def _with_draws(
+def draw_places(
     names: tuple[str, ...], mode: Floats, mixture: Mixture, mean: Floats, sd: Floats, number: int, seed: int
 ) -> Posterior:
-    """Draws of the parameters, those of the place of the bowl made exact.
+    """Draws of the parameters, those of the place of the bowl made exact given the others.
 
     The loss is linear in the slopes −2c·(l − l̂), not in l itself (Fieller 1954): a flatter bowl is known less well.
-    Priors are of l, so draws are weighted by what they make of the change.
+    Given the curvature, what the runs say of the place is Gaussian, and so are its priors: the place is drawn from
+    their product, and the draw weighted by the product's integral. (Weights of whole draws would have no variance: one
+    draw of a nearly flat bowl could outweigh all others.)
     """
-    draws, which = mixture.draw(2 * number, seed)
+    draws, which, scale = mixture.draw(2 * number, seed)
     c = names.index("curvature")
     flat = float(np.mean(draws[:, c] <= 0))
     random = np.random.default_rng(seed + 1)
     keep = draws[:, c] > 0
     if keep.sum() < number / 4:
         return Posterior(names, mode, mixture, draws[:0], which[:0].astype(float), flat, mean, sd)
-    draws, which = draws[keep], which[keep]
-    steeper = max(mode[c], LEAST_CURVATURE) / draws[:, c]
-    log = np.zeros(len(draws))
-    for name in PLACE:
-        if name not in names:
-            continue
-        i = names.index(name)
-        linear = draws[:, i].copy()
-        draws[:, i] = mode[i] + (linear - mode[i]) * steeper
-        if np.isfinite(sd[i]):
-            log += ((linear - mean[i]) ** 2 - (draws[:, i] - mean[i]) ** 2) / (2 * sd[i] ** 2) + np.log(steeper)
+    draws, which, scale = draws[keep], which[keep], scale[keep]
+    place = np.array([names.index(name) for name in PLACE if name in names])
+    rest = np.setdiff1d(np.arange(len(names)), place)
+    proper = np.isfinite(sd[place])
+    pull = np.where(proper, 1 / np.where(proper, sd[place], 1.0) ** 2, 0.0)
+    precision = np.linalg.inv(positive(mixture.scales))
+    inner = precision[:, place][:, :, place][which]
+    means, off = mixture.means[which], draws - mixture.means[which]
+    towards = np.einsum("nij,nj->ni", inner, means[:, place] - mode[place])
+    towards -= np.einsum("nij,nj->ni", precision[:, place][:, :, rest][which], off[:, rest])
+    prior = pull * np.where(proper, mean[place] - mode[place], 0.0)
+    flatter = np.minimum(max(mode[c], LEAST_CURVATURE) / draws[:, c], FLATTEST)
+    own = np.diag(pull)
+    exact = (inner - own) / flatter[:, None, None] ** 2 + own
+    linear = (towards - prior) / flatter[:, None] + prior
+    root = np.linalg.cholesky(exact)
+    middle = np.linalg.solve(exact, linear[:, :, None])[:, :, 0]
+    noise = np.linalg.solve(root.transpose(0, 2, 1), random.normal(size=middle.shape)[:, :, None])[:, :, 0]
+    draws[:, place] = mode[place] + middle + scale[:, None] * noise
+    before = np.linalg.solve(inner, towards[:, :, None])[:, :, 0]
+    squares = np.einsum("ni,ni->n", linear, middle) - np.einsum("ni,ni->n", towards, before)
+    log = squares / (2 * scale**2) - np.log(np.einsum("nii->ni", root)).sum(axis=1)
+    log += np.linalg.slogdet(inner)[1] / 2 - (~proper).sum() * np.log(flatter)
     weights = np.exp(log - log.max())
     rows = random.choice(len(draws), size=number, p=weights / weights.sum())
     return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd)
@@ -232,7 +247,7 @@ def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
     return np.asarray(((up - down) / (2 * step)[:, None]).T)
 
 
-def _kernels(design: Design) -> list[Floats]:
+def misfit_factors(design: Design) -> list[Floats]:
     """Factors of the correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
     s, x = design.s, design.x
 

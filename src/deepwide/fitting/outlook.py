@@ -31,7 +31,8 @@ ASSUMED_MISFIT = 0.5
 WIDE = {"level": 3.0, "curvature": 0.3, "depth": 3.0}  # standard deviations instead of flat priors
 CELL_SHARE = 0.5  # of a run's variance that its seeds share, where no shape was repeated
 FEWEST_DRAWS = 50
-SPREADS = (0.5, 2.0)  # of depths a factor e apart, and a factor 7 apart: with more noise a fit asks for less
+SPREADS = (0.5, 3.2)  # of depths a factor e apart, and a factor 12 apart: with more noise a fit asks for less
+MARGIN = 1.6  # that a spread is asked for, so that a fit which finds more noise still takes the size for known
 NEWTON = 4  # steps to a quantile
 
 
@@ -90,7 +91,7 @@ class Outlook:
         """Σ(ln depth − mean)² of the runs near a size, from which a fit will take it for known (`joint`)."""
         curvature = float(np.median(self.draws[:, self.names.index("curvature")]))
         alone = math.hypot(self.noise, self.cell) / (2 * max(curvature, 1e-6))
-        return float(np.clip((alone / WELL) ** 2, *SPREADS))
+        return float(np.clip(MARGIN * (alone / WELL) ** 2, *SPREADS))
 
     def coordinates(self, places: Places) -> Design:
         """The model's coordinates of places."""
