@@ -253,3 +253,28 @@ def test_tokens_that_follow_the_size_exactly_change_next_to_nothing() -> None:
         widths = [np.log((best.high or 0) / (best.low or 1)) for best in (a, b)]
         assert widths[1] > 0.7 * widths[0]
     assert "ladder" in {note.code for note in ladder.warnings}
+
+
+def test_losses_of_a_ladder_are_as_sure_as_its_noise() -> None:
+    """Size and tokens are not told apart, but where the runs are, the loss is known, and not far beyond them too."""
+    runs = _ladder(50_000)
+    ladder = fit_joint(runs, examine=False)
+    rows = ladder.predict_rows(runs.depth, runs.block_params, tokens=runs.tokens, total=runs.total_params)
+    widths = [np.log(row["high"] / row["low"]) for row in rows]
+    assert max(widths) < 0.06
+    assert np.mean([row["run_low"] < loss < row["run_high"] for row, loss in zip(rows, runs.loss, strict=True)]) > 0.9
+    far = ladder.predict_rows(48, 4e9, tokens=8e10, total=4.1e9)[0]
+    assert 0.01 < np.log(far["high"] / far["low"]) < 0.15
+
+
+def test_losses_at_several_lengths_follow_the_shift_of_the_best_depth() -> None:
+    draw = np.random.default_rng(3)
+    L, N, D = (c.ravel() for c in np.meshgrid([1.0, 2, 4, 8, 16], np.geomspace(1e4, 4e6, 5), [1e7, 1e8, 1e9]))
+    z = np.log(L / (4 * (N / 2e5) ** 0.25 * (D / 1e8) ** 0.2))
+    loss = (0.9 + 0.7 * (N / 2e5) ** -0.2 + 0.3 * (D / 1e8) ** -0.3) * np.exp(
+        0.03 * z**2 + draw.normal(0, 2e-3, len(N))
+    )
+    runs = Runs.of(depth=L, block_params=N, tokens=D, loss=loss)
+    rows = fit_joint(runs, examine=False).predict_rows(L, N, tokens=D)
+    errors = np.log([row["loss"] for row in rows]) - np.log(loss)
+    assert np.sqrt(np.mean(errors**2)) < 3e-3

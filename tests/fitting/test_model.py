@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepwide.fitting.mixed import Cells, Mixture
-from deepwide.fitting.model import PRIORS, SOFT, Design, draw_places, infer, log_loss
+from deepwide.fitting.model import PRIORS, SOFT, Design, by_name, draw_places, infer, log_loss, settled, size_curve
 from deepwide.quantities import Floats
 
 S, X = (column.ravel() for column in np.meshgrid(np.linspace(-3, 3, 7), np.log([1.0, 2, 4, 8])))
@@ -102,3 +102,23 @@ def test_no_draw_of_a_flat_bowl_outweighs_the_others() -> None:
     for seed in range(20):
         draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed).draws
         assert np.unique(draws[:, 1], return_counts=True)[1].max() < 50
+
+
+def test_settled_draws_give_the_curve_of_the_linear_model() -> None:
+    s, x = (c.ravel() for c in np.meshgrid(np.linspace(-3, 3, 6), np.log([1.0, 2, 4, 8])))
+    design = Design(s, s.copy(), None, x)
+    names = design.names
+    mode = np.array([{"level": 1.0, "curvature": 0.02, "depth": 1.0}.get(name, PRIORS[name][0]) for name in names])
+    sd = np.array([PRIORS[name][1] for name in names])
+    draws = np.tile(mode, (50, 1))
+    together = [names.index(name) for name in ("floor", "data", "size_power", "data_power")]
+    draws[:, together] += np.random.default_rng(0).normal(0, 0.7, (50, 4))
+    moved = settled(names, mode, draws, design, sd, 0.004)
+    slopes = [(size_curve(by_name(names, mode + h), design) - size_curve(by_name(names, mode), design)) / 1e-6
+              for h in 1e-6 * np.eye(len(names))]  # fmt: skip
+    linear = size_curve(by_name(names, mode), design) + (draws - mode) @ np.array(slopes)
+    off, before = (np.abs(size_curve(by_name(names, theta), design) - linear).max(axis=1) for theta in (moved, draws))
+    assert np.median(before) > 0.02
+    assert np.median(off) < 0.002
+    others = [i for i, name in enumerate(names) if name in ("curvature", "skew", "depth", "growth", "bend")]
+    assert (moved[:, others] == draws[:, others]).all()

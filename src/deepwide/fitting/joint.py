@@ -216,13 +216,25 @@ class JointFit(Fit):
             s = np.log(N[part] / self.centre)
             t = self._log_tokens(s, None if tokens is None else D[part])
             e = None if self.embeddings_mean is None else np.log(P[part] / N[part]) - self.embeddings_mean
-            mean = size_curve(values, Design(s, t, e, np.log(L[part]))) + law.above(L[part], N[part])
+            mean = size_curve(values, Design(s, t, e, np.log(L[part]))) + self._above(law, values, L[part], N[part], t)
             new = mean + noise * random.normal(size=mean.shape)
             low, middle, high = np.exp(np.quantile(mean, (0.025, 0.5, 0.975), axis=0))
             run_low, run_high = np.exp(np.quantile(new, (0.025, 0.975), axis=0))
             columns = (L[part], N[part], middle, low, high, run_low, run_high)
             rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
         return rows
+
+    def _above(self, law: JointLaw, values: dict[str, Floats], L: Floats, N: Floats, t: Floats | None) -> Floats:
+        """ln loss above that of the best depth, of each draw; the law's, at lengths that are not the law's too."""
+        if t is None:
+            return law.above(L, N)
+        at, slope = self.tokens_line or (0.0, 0.0)
+        longer = t - at - slope * np.log(N / self.centre)
+        place = np.stack([law.place(size) for size in N.tolist()], axis=1) + values["depth_tokens"] * longer
+        change = values["curvature_size"] * np.log(N / self.centre) + values["curvature_tokens"] * t
+        z = np.log(L) - place
+        side = 1 - values["skew"] * z / np.hypot(z, SOFT)
+        return np.asarray(values["curvature"] * np.exp(np.clip(change, -20, 20)) * z**2 * side)
 
     def profile(self, params: float, depths: ArrayLike | None = None) -> list[dict[str, float]]:
         """What the posterior says of each depth at one size: the probability that the best depth is shallower

@@ -12,13 +12,13 @@ The model is linearised at its mode, where it is a regression with unknown varia
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from deepwide.fitting.mixed import Cells, Mixture, grid, low_rank, positive, posterior
-from deepwide.quantities import Floats
+from deepwide.quantities import Floats, Integers
 
 FLAT = (0.0, np.inf)
 PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
@@ -48,6 +48,10 @@ PLACE = ("depth", "growth", "bend", "depth_tokens")
 SOFT = 0.25  # w: how sharply the sides of the bowl differ
 LEAST_CURVATURE = 1e-3  # that the model is linearised at
 FLATTEST = 1e3  # times flatter than at the mode: no place at all
+CURVE = ("level", "floor", "size_power", "data", "data_power", "size2", "embeddings")
+MOST_SETTLED = 200  # cells at which a draw keeps its curve
+SETTLING = 4  # steps
+LONGEST = 1.0  # of a step in ln
 STEPS = 12
 STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
 NEAR_ENOUGH = 0.01  # of a standard deviation
@@ -159,7 +163,9 @@ def infer(
     X = jacobian(names, theta, design)
     linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
     mixture = posterior(linear, X, mean, sd, kernels, settings, prior)
-    return draw_places(names, theta, mixture, mean, sd, number, seed)
+    drawn = draw_places(names, theta, mixture, mean, sd, number, seed)
+    noise = float(np.sqrt(mixture.weights @ mixture.sigma2))
+    return replace(drawn, draws=settled(names, theta, drawn.draws, design, sd, noise))
 
 
 def draw_places(
@@ -207,6 +213,43 @@ def draw_places(
     return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd)
 
 
+def settled(names: tuple[str, ...], mode: Floats, draws: Floats, design: Design, sd: Floats, noise: float) -> Floats:
+    """Draws whose loss against size and tokens is, at the runs, what the linear model made of it.
+
+    Floor, terms and powers are known together far better than each by itself (on a ladder hardly any of them is).
+    A draw of the linear model keeps them together; put into the formula it would not. So each draw is moved to the
+    nearest parameters that give its own linear curve, in units of the noise and of the priors (Gauss–Newton; compare
+    Bardsley et al. 2014, randomise then optimise).
+    """
+    some = np.unique(np.linspace(0, len(design.s) - 1, MOST_SETTLED).astype(int))[: len(design.s)]
+    order = np.argsort(design.s, kind="stable")[some]
+    here = Design(*(None if column is None else column[order] for column in design))  # type: ignore[arg-type]
+    which = np.array([i for i, name in enumerate(names) if name in CURVE])
+    towards = _curve(names, mode[None], here) + (draws - mode)[:, which] @ _slopes(names, mode[None], here, which)[0].T
+    pull = np.where(np.isfinite(sd[which]), (noise / np.where(np.isfinite(sd[which]), sd[which], 1.0)) ** 2, 1e-12)
+    moved, first = draws.copy(), draws[:, which]
+    for _ in range(SETTLING):
+        J = _slopes(names, moved, here, which)
+        off = towards - _curve(names, moved, here)
+        A = np.einsum("nik,nil->nkl", J, J) + np.diag(pull)
+        b = np.einsum("nik,ni->nk", J, off) + pull * (first - moved[:, which])
+        step = np.linalg.solve(A, b[:, :, None])[:, :, 0]
+        moved[:, which] += np.clip(step, -LONGEST, LONGEST)
+        moved = _tamed(names, moved.T, here, CURVE).T
+    return moved
+
+
+def _curve(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
+    return size_curve(by_name(names, theta), design)
+
+
+def _slopes(names: tuple[str, ...], theta: Floats, design: Design, which: Integers) -> Floats:
+    """∂ size_curve / ∂θ of some parameters: (draws, cells, parameters)."""
+    base = _curve(names, theta, design)
+    steps = 1e-6 * np.eye(len(names))[which]
+    return np.stack([(_curve(names, theta + step, design) - base) / 1e-6 for step in steps], axis=2)
+
+
 def _start(y: Floats, design: Design, names: tuple[str, ...]) -> tuple[Floats, float]:
     """Where to linearise first: a parabola in ln depth; and how fast ln loss falls with ln size."""
     s, x = design.s, design.x
@@ -226,14 +269,14 @@ def _start(y: Floats, design: Design, names: tuple[str, ...]) -> tuple[Floats, f
     return _tamed(names, np.array([values[name] for name in names]), design), fall
 
 
-def _tamed(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
-    """θ within what the model can be linearised at."""
+def _tamed(names: tuple[str, ...], theta: Floats, design: Design, some: tuple[str, ...] = ()) -> Floats:
+    """θ (its first axis) within what the model can be linearised at; only some of the names, if any are given."""
     theta = theta.copy()
     low, high = design.x.min() - 2, design.x.max() + 2
     limits = {"curvature": (LEAST_CURVATURE, 10.0), "depth": (low, high), "skew": (-0.9, 0.9)}
     limits |= {"size_power": (-5.0, 1.5), "data_power": (-5.0, 1.5), "floor": (-6.0, 6.0), "data": (-6.0, 6.0)}
     for name, (least, most) in limits.items():
-        if name in names:
+        if name in (some or names) and name in names:
             i = names.index(name)
             theta[i] = np.clip(theta[i], least, most)
     return theta
