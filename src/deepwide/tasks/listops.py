@@ -2,9 +2,10 @@
 
 An expression is an operator, 2 to `arguments` arguments and a closing bracket, as in [MAX 2 9 [MIN 4 7 ] 0 ]. An
 argument is an operator again with probability ¼, down to `depth` levels, else a digit. Expressions whose length is not
-between `shortest` and `longest` tokens are drawn again. All examples of a batch are drawn side by side, token by token.
+between `shortest` and `longest` tokens are drawn again; Long Range Arena has 500 to 2,000. All examples of a batch are
+drawn side by side, token by token.
 
-Letters: B examples, L lanes (attempts at examples), T tokens, A arguments.
+Letters: B examples, L lanes (attempts at examples), T tokens.
 """
 
 from typing import Annotated, ClassVar, Self
@@ -34,8 +35,8 @@ class ListOps(Generated):
     kind: ClassVar[Kind] = "encoder"
     head: ClassVar[Head] = "class"
 
-    shortest: Annotated[int, Field(ge=4, le=10_000, description="tokens of an expression at least")] = 500
-    longest: Annotated[int, Field(ge=8, le=10_000, description="tokens of an expression at most")] = 2000
+    shortest: Annotated[int, Field(ge=4, le=10_000, description="tokens of an expression at least")] = 16
+    longest: Annotated[int, Field(ge=8, le=10_000, description="tokens of an expression at most")] = 64
     depth: Annotated[int, Field(ge=2, le=50, description="levels of nesting, digits included")] = 10
     arguments: Annotated[int, Field(ge=2, le=50, description="arguments of an operator at most")] = 10
 
@@ -74,8 +75,7 @@ class ListOps(Generated):
             lane = np.arange(len(rows)) * ATTEMPTS + first
             good = fits.any(1)
             tokens_BT[rows[good]], lengths_B[rows[good]] = drawn_LT[lane[good]], length_L[lane[good]]
-        tokens_BT = tokens_BT[:, : lengths_B.max()]
-        real_BT = np.arange(tokens_BT.shape[1])[None, :] < lengths_B[:, None]
+        real_BT = np.arange(self.longest)[None, :] < lengths_B[:, None]
         tokens_BT = np.where(real_BT, tokens_BT, 0)
         return Batch.of(tokens_BT, values(tokens_BT, real_BT, self.depth), padding=real_BT)
 
