@@ -72,6 +72,7 @@ class Tabled:
 
     name: ClassVar[str]
     Settings: ClassVar[type[Part]]
+    fitting: ClassVar[str] = "longer"  # a context that more rows fit
 
     @property
     @abstractmethod
@@ -127,7 +128,7 @@ class Tabled:
         if not len(usable):
             raise DeepwideError(
                 f"no row of the {part} set of '{self.data.source}' fits {self.context} tokens: give more rows or a "
-                "longer context."
+                f"{self.fitting} context."
             )
         return rows, usable.astype(np.int64)
 
@@ -137,8 +138,13 @@ class Tabled:
 
     @property
     def left_out(self) -> int:
-        """Rows of both parts that are too long."""
+        """Rows of both parts that do not fit."""
         return sum(len(rows) - len(usable) for rows, usable in (self._training, self._validation))
+
+    @property
+    def unfit(self) -> str:
+        """Why rows are left out."""
+        return f"one of their texts has more than {self.context} tokens"
 
     def settings(self) -> dict[str, Any]:
         return self.given.model_dump(mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
@@ -312,6 +318,7 @@ class Halves(Tabled):
     head: ClassVar[Head] = "pair"
     classes: ClassVar[int] = 2
     Settings: ClassVar[type[Part]] = HalvesSettings
+    fitting: ClassVar[str] = "shorter"
 
     @property
     def spread(self) -> bool:
@@ -324,6 +331,10 @@ class Halves(Tabled):
 
     def fits(self, rows: Rows) -> NDArray[np.bool_]:
         return np.asarray(rows.lengths[:, 0] > 2 * self.context)  # an end of text is among the tokens
+
+    @property
+    def unfit(self) -> str:
+        return f"their texts have fewer than 2 × {self.context} tokens"
 
     def together(self, rows: Rows, which: Sequence[int]) -> Batch:
         usable = np.flatnonzero(self.fits(rows))
