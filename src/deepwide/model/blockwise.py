@@ -171,23 +171,19 @@ class Sparse(nn.Module):
         self, x_BTD: Tensor, q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, scale: float, real_BT: Tensor | None
     ) -> Tensor:
         T = x_BTD.shape[1]
-        q, k, v = (as_blocks(x, self.size).transpose(1, 2) for x in (q_BHTE, k_BHTE, v_BHTE))  # B H N P E
+        q, k, v = (as_blocks(x, self.size) for x in (q_BHTE, k_BHTE, v_BHTE))
         real_BNP = real_blocks(q_BHTE, real_BT, self.size)
-        B, H, N, P, E = q.shape
-        common_k, common_v = (x[:, :, :, -self.links :].reshape(B, H, -1, E) for x in (k, v))
-        common_BS = real_BNP[:, :, -self.links :].reshape(B, -1)
-        block_S = torch.arange(N, device=x_BTD.device).repeat_interleave(self.links)
-        elsewhere_NS = torch.arange(N, device=x_BTD.device)[:, None] != block_S  # those of its own block it sees anyway
-        seen_BNS = torch.cat([real_BNP, common_BS[:, None] & elsewhere_NS], dim=-1)
-        scores = torch.cat(
-            [q @ k.transpose(-1, -2), (q.reshape(B, H, N * P, E) @ common_k.transpose(-1, -2)).view(B, H, N, P, -1)],
-            dim=-1,
-        )
-        hidden = torch.zeros(seen_BNS.shape, dtype=q.dtype, device=q.device).masked_fill(~seen_BNS, HIDDEN)
-        pattern = (scores * scale + hidden[:, None, :, None]).softmax(-1)
-        own, common = pattern.split([P, pattern.shape[-1] - P], dim=-1)
-        y = own @ v + (common.reshape(B, H, N * P, -1) @ common_v).view(B, H, N, P, E)
-        return as_sequence(y.transpose(1, 2), T)
+        N = q.shape[1]
+        elsewhere_NN = ~torch.eye(N, dtype=torch.bool, device=x_BTD.device)  # those of its own block it sees anyway
+        common_BNS = (real_BNP[:, None, :, -self.links :] & elsewhere_NN[:, :, None]).flatten(2)
+        seen = torch.cat([real_BNP, common_BNS], dim=2)[:, :, None, None]
+        both = (torch.cat([x, self._common(x)], dim=3) for x in (k, v))
+        return as_sequence(attend(q, *both, scale, seen), T)
+
+    def _common(self, x_BNHPE: Tensor) -> Tensor:
+        """The last positions of all blocks, for every block: B N H S E."""
+        last = x_BNHPE[:, :, :, -self.links :].transpose(1, 2).flatten(2, 3)
+        return last[:, None].expand(-1, x_BNHPE.shape[1], -1, -1, -1)
 
 
 class Sinkhorn(nn.Module):

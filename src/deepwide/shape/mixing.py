@@ -72,8 +72,8 @@ def mixing_elements(shape: "Parts", T: int) -> int:
         total = T * 6 * q + 2 * b * q
     elif kind == "synthesizer":
         total = T * (2 * q + H * T)
-    elif kind == "sparse":
-        total = whole * (7 * q + H * (b + N * c)) + 2 * N * c * q
+    elif kind == "sparse":  # keys and values of a block, and of the positions that all see, for every block
+        total = whole * 4 * q + N * (b + N * c) * (2 * q + 1)
     elif kind == "sinkhorn":  # every round of the normalisation keeps the scores and their sums
         total = whole * (10 * q + 3) + d * H * N + N * d + (2 * ROUNDS + 1) * H * N * N + 2 * ROUNDS * H * N
         total += -(-N * N // 4)
