@@ -34,6 +34,8 @@ Attention = Literal[
     "synthesizer",
 ]  # fmt: skip
 TaskName = Literal["listops", "imdb", "imdb_bytes", "matching"]
+Tasks = Annotated[tuple[TaskName, ...], Field(min_length=1)]
+Attentions = Annotated[tuple[Attention, ...], Field(min_length=1)]
 ROUNDS, PASSES = 9, 3  # of timing: in each round every network takes its turn, and its fastest pass counts
 
 
@@ -93,13 +95,13 @@ def _few() -> Note:
 class WideSettings(Part):
     """Which networks are trained on what, and for how long."""
 
-    tasks: Annotated[tuple[TaskName, ...], Field(min_length=1)] = ("listops", "imdb")
-    attentions: Annotated[tuple[Attention, ...], Field(min_length=1)] = ("softmax", "linear_elu", "linformer", "local")
+    tasks: Tasks = ("listops", "imdb")  # what is learned; also imdb_bytes and matching
+    attentions: Attentions = ("softmax", "linear_elu", "linformer", "local")  # kinds, as model.md has them
     depths: Sizes = (1, 4)  # layers that the heads are spread over; the first is the wide network, the last the deep
     total_heads: Positive = 8  # of all layers together
     seeds: Seeds = (100, 101, 102, 103, 104)
     width: Positive = 32
-    head_dim: Positive = 8
+    head_dim: Positive = 8  # width of a head, the same at every depth
     feed_forward: Positive = 2  # width of the feed-forward over the width
     shortest: Positive = 16  # tokens of a ListOps expression at least
     longest: Positive = 64  # tokens of a ListOps expression at most
