@@ -86,7 +86,7 @@ def peak_bytes(step: Callable[[], None]) -> int:
 
 def measure(lengths: Sequence[int], rounds: int, kinds: Sequence[str] = KINDS) -> list[dict[str, Any]]:
     """One row per kind and length."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for length in lengths:
         steps = {kind: layer(kind, length) for kind in kinds}
         seconds = in_turns(steps, rounds)

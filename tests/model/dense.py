@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 ALL = ("bigbird", "linear_elu", "linformer", "local", "longformer", "performer", "sinkhorn", "sparse", "synthesizer")
-SMALL_SIZES: dict[str, dict[str, int]] = {
+SMALL_SIZES: dict[str, dict[str, Any]] = {
     "bigbird": {"attention_size": 2, "attention_links": 1},
     "linformer": {"attention_size": 3},
     "local": {"attention_size": 3},

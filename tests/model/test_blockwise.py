@@ -1,15 +1,18 @@
 """Attention in blocks: against dense references in loops, padding included, and what a layer may look at."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import torch
 
+from deepwide.errors import DeepwideError
 from deepwide.model import Architecture, Transformer
 from deepwide.model.attention import Attention
 from deepwide.model.blockwise import _chosen, sorting
 from model.builders import seeded
-from model.dense import SMALL_SIZES, dense
+from model.dense import ALL, SMALL_SIZES, dense
 
 BLOCKWISE = ("bigbird", "local", "longformer", "sinkhorn", "sparse")
 CONTEXT = 17
@@ -99,11 +102,9 @@ def test_a_sorting_is_nearly_doubly_stochastic_and_skips_blocks_without_tokens()
 def test_no_tensor_of_all_pairs_is_formed(kind: str) -> None:
     """The largest tensor that is stored for the backward pass is far smaller than T × T per head."""
     T = 1024
-    sizes = {"bigbird": {"attention_size": 16}, "longformer": {"attention_size": 32}}.get(kind, {"attention_size": 16})
-    links = {"attention_links": 2} if kind in ("bigbird", "sparse") else {}
-    design = Architecture.of(
-        depth=1, width=8, heads=2, vocab=5, context=T, kind="encoder", attention=kind, **sizes, **links
-    )
+    sizes: dict[str, Any] = {"attention_size": 32 if kind == "longformer" else 16}
+    sizes |= {"attention_links": 2} if kind in ("bigbird", "sparse") else {}
+    design = Architecture.of(depth=1, width=8, heads=2, vocab=5, context=T, kind="encoder", attention=kind, **sizes)
     largest = 0
 
     def look(tensor: Any) -> Any:
@@ -114,3 +115,40 @@ def test_no_tensor_of_all_pairs_is_formed(kind: str) -> None:
     with torch.autograd.graph.saved_tensors_hooks(look, lambda tensor: tensor):
         Transformer(design)(torch.zeros(1, T, dtype=torch.long), padding_BT=torch.arange(T)[None] < T - 3)
     assert largest < 0.35 * 2 * T * T
+
+
+def test_other_attention_loads_none_of_these_modules() -> None:
+    """A default run passes through as few modules as before."""
+    program = (
+        "import sys; from deepwide.model import Architecture, Transformer; from deepwide.shape import flops;"
+        "design = Architecture.of(depth=1, width=8, vocab=5, context=9, kind='encoder'); Transformer(design);"
+        "flops(design.shape); names = ('model.blockwise', 'model.low_rank', 'shape.mixing');"
+        "assert not [name for name in names if f'deepwide.{name}' in sys.modules]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_kind_trains_in_16_bits_and_records_what_there_is(kind: str) -> None:
+    design = Architecture.of(
+        depth=2,
+        width=12,
+        heads=3,
+        vocab=5,
+        context=CONTEXT,
+        kind="encoder",
+        attention=kind,
+        **SMALL_SIZES.get(kind, {}),
+    )
+    model, tokens = Transformer(design), torch.randint(5, (2, 15), generator=seeded(4))
+    padding = torch.arange(15) < torch.tensor([[15], [6]])
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(tokens, tokens, padding_BT=padding, mask_BT=padding)
+    loss.backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    assert loss.item() == pytest.approx(model(tokens, tokens, padding_BT=padding, mask_BT=padding).item(), rel=0.02)
+    output, recorded = model.run_with_cache(tokens, ["blocks.1.attention.heads", "blocks.0.attention.head_outputs"])
+    assert torch.allclose(output, model(tokens), atol=1e-6)
+    assert recorded["blocks.1.attention.heads"].shape == (2, 3, 15, 4)
+    with pytest.raises(DeepwideError, match="pattern"):
+        model.run_with_cache(tokens, ["blocks.0.attention.pattern"])

@@ -64,8 +64,8 @@ def test_better_equal_worse_and_unknown_differences_are_told_apart() -> None:
 
 
 def test_few_seeds_or_few_pairs_that_were_learned_decide_nothing() -> None:
-    for few in ({"seeds": 2}, {"cells": 2}):
-        assert [outcomes(WIN, **few)[key] for key in FIRST] == [NOT_DECIDABLE] * 3
+    for judged in (outcomes(WIN, seeds=2), outcomes(WIN, cells=2)):
+        assert [judged[key] for key in FIRST] == [NOT_DECIDABLE] * 3
 
 
 def test_size_and_latency_are_judged_whatever_was_learned() -> None:

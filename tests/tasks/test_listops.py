@@ -51,7 +51,8 @@ def recursive(rng: random.Random, depth: int) -> list[int]:
 
 
 def test_expressions_are_distributed_as_the_recursive_recipe_draws_them() -> None:
-    rng, wanted = random.Random(1), []
+    rng = random.Random(1)
+    wanted: list[list[int]] = []
     while len(wanted) < 2500:
         tokens = recursive(rng, 1)
         if 16 <= len(tokens) <= 64:

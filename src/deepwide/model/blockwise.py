@@ -78,16 +78,16 @@ class Longformer(nn.Module):
     def __init__(self, design: Architecture, layer: int) -> None:  # noqa: ARG002
         super().__init__()
         assert design.attention_size is not None
-        self.half = design.attention_size // 2
+        self.reach = design.attention_size // 2
 
     def forward(
         self, x_BTD: Tensor, q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, scale: float, real_BT: Tensor | None
     ) -> Tensor:
         T = x_BTD.shape[1]
-        size = min(self.half, T)
+        size = min(self.reach, T)
         real_BNS = _beside(real_blocks(q_BHTE, real_BT, size)[:, :, None, :, None])[:, :, 0, :, 0]
         query, key = torch.arange(size, device=x_BTD.device)[:, None], torch.arange(3 * size, device=x_BTD.device)
-        near_PS = (key - size - query).abs() <= self.half
+        near_PS = (key - size - query).abs() <= self.reach
         seen = real_BNS[:, :, None, None, :] & near_PS
         q, k, v = (as_blocks(x, size) for x in (q_BHTE, k_BHTE, v_BHTE))
         return as_sequence(attend(q, _beside(k), _beside(v), scale, seen), T)
@@ -137,12 +137,12 @@ class BigBird(nn.Module):
         heads_H1 = torch.arange(H, device=index_NHM.device)[:, None]
         seen = (real_BNP[:, index_NHM] & there_NHM[..., None]).flatten(3)[:, :, :, None, :]
         near = [x[:, index_NHM, heads_H1].flatten(3, 4) for x in (k, v)]  # B N H (M P) E
-        parts = {"middle": attend(q[:, middle], near[0], near[1], scale, seen)} if index_NHM.shape[0] else {}
+        middles = [attend(q[:, middle], near[0], near[1], scale, seen)] if index_NHM.shape[0] else []
         all_k, all_v = (x.transpose(1, 2).reshape(B, 1, H, N * P, E) for x in (k, v))
         q_ends = q[:, ends].transpose(1, 2).reshape(B, 1, H, len(ends) * P, E)
         y_ends = attend(q_ends, all_k, all_v, scale, real_BNP.reshape(B, 1, 1, 1, N * P))
-        first, *last = y_ends.reshape(B, H, len(ends), P, E).transpose(1, 2).split(1, dim=1)
-        return as_sequence(torch.cat([first, *parts.values(), *last], dim=1), T)
+        y_ends = y_ends.reshape(B, H, len(ends), P, E).transpose(1, 2)
+        return as_sequence(torch.cat([y_ends[:, :1], *middles, y_ends[:, 1:]], dim=1), T)
 
 
 def _chosen(block: int, count: int, links: int, layer: int, head: int) -> list[int]:
@@ -177,8 +177,8 @@ class Sparse(nn.Module):
         elsewhere_NN = ~torch.eye(N, dtype=torch.bool, device=x_BTD.device)  # those of its own block it sees anyway
         common_BNS = (real_BNP[:, None, :, -self.links :] & elsewhere_NN[:, :, None]).flatten(2)
         seen = torch.cat([real_BNP, common_BNS], dim=2)[:, :, None, None]
-        both = (torch.cat([x, self._common(x)], dim=3) for x in (k, v))
-        return as_sequence(attend(q, *both, scale, seen), T)
+        all_k, all_v = (torch.cat([x, self._common(x)], dim=3) for x in (k, v))
+        return as_sequence(attend(q, all_k, all_v, scale, seen), T)
 
     def _common(self, x_BNHPE: Tensor) -> Tensor:
         """The last positions of all blocks, for every block: B N H S E."""
@@ -222,8 +222,8 @@ class Sinkhorn(nn.Module):
         )
         placed_BNP = real_BNP.any(1, keepdim=True).expand(-1, N, -1)
         seen = torch.cat([real_BNP, placed_BNP], dim=2)[:, :, None, None]
-        both = (torch.cat(pair, dim=3) for pair in ((k, sorted_k), (v, sorted_v)))
-        return as_sequence(attend(q, *both, scale, seen), T)
+        all_k, all_v = torch.cat([k, sorted_k], dim=3), torch.cat([v, sorted_v], dim=3)
+        return as_sequence(attend(q, all_k, all_v, scale, seen), T)
 
 
 def sorting(scores_BHNN: Tensor, used_BN: Tensor) -> Tensor:

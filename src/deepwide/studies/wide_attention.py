@@ -396,7 +396,7 @@ def _cells(
 ) -> list[dict[str, Any]]:
     """One row per task and attention: the paired test, and sizes and speeds of both networks side by side."""
     wide, deep = min(settings.depths), max(settings.depths)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (task, attention), by_seed in _differences(entries, settings).items():
         here = [row for row in entries if (row["task"], row["attention"]) == (task, attention)]
         size = {depth: next(row["total_params"] for row in here if row["depth"] == depth) for depth in (wide, deep)}
@@ -470,7 +470,7 @@ def _guesses(settings: WideSettings, workplace: Workplace) -> dict[str, float]:
     """The share of the most frequent answer in the evaluation, by task."""
     from deepwide.training import resolve, task_of
 
-    shares = {}
+    shares: dict[str, float] = {}
     for task in settings.tasks:
         key = f"{task}-{settings.attentions[0]}-{settings.depths[0]}"
         learned = task_of(resolve(finished_runs([workplace.runs[key]])[0].config))
