@@ -54,11 +54,11 @@ def dense(
     if kind == "linformer":
         rows = range(len(mixer))
         keys, values = ({r: sum(mixer[r, j] * t[j] for j in real) for r in rows} for t in (k, v))
-        return {i: softmax_over({r: scale * (q[i] @ keys[r]) for r in rows}, values) for i in real}  # type: ignore[arg-type]
+        return {i: softmax_over({r: scale * (q[i] @ keys[r]) for r in rows}, values) for i in real}
     if kind in ("linear_elu", "performer"):
         weight = {(i, j): _similarity(kind, q[i], k[j], mixer, scale) for i in real for j in real}
         total: Any = {i: sum(weight[i, j] for j in real) for i in real}
-        return {i: sum(weight[i, j] * v[j] for j in real) / total[i] for i in real}  # type: ignore[misc]
+        return {i: sum(weight[i, j] * v[j] for j in real) / total[i] for i in real}
     if kind == "sinkhorn":
         return _sinkhorn(mixer, x, q, k, v, real, scale, size)
     return {

@@ -47,7 +47,7 @@ def attend(q_BNHPE: Tensor, k_BNHSE: Tensor, v_BNHSE: Tensor, scale: float, seen
         mask = mask.expand(*q_BNHPE.shape[:2], *mask.shape[2:]).flatten(0, 1)
     q, k, v = (x.flatten(0, 1) for x in (q_BNHPE, k_BNHSE, v_BNHSE))
     y = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    return y.unflatten(0, q_BNHPE.shape[:2])
+    return y.view(*q_BNHPE.shape[:2], *y.shape[1:])
 
 
 class Local(nn.Module):

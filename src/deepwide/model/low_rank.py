@@ -87,7 +87,8 @@ def orthogonal(rows: int, columns: int, name: str) -> Tensor:
     squares = torch.empty(groups, columns, columns, dtype=torch.float64).normal_(generator=generator)
     directions = torch.linalg.qr(squares)[0].transpose(1, 2).reshape(-1, columns)[:rows]
     lengths = torch.empty(rows, columns, dtype=torch.float64).normal_(generator=generator).norm(dim=1, keepdim=True)
-    return (lengths * directions).float()
+    rows_RE: Tensor = lengths * directions
+    return rows_RE.float()
 
 
 class Linformer(nn.Module):
