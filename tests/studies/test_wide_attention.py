@@ -125,6 +125,8 @@ def test_total_heads_and_attention_parameters_are_the_same_at_every_depth(preset
         assert len({(shape.width, shape.head_dim, shape.ff_width) for shape in shapes}) == 1
         assert [shape.total_params for shape in shapes] == sorted(shape.total_params for shape in shapes)
         assert all(flops(shape).training > 0 for shape in shapes)
+        if preset == "paper" and attention == "longformer":
+            assert {shape.mixing.size for shape in shapes if shape.mixing} == {512}, "Long Range Arena's window"
         projections = {
             shape.depth * shape.width * 4 * shape.heads * shape.head_dim for shape in shapes
         }  # of queries, keys, values and outputs

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from deepwide.answers import Interval, Note
 from deepwide.run import RunRecord
-from deepwide.settings import Part, Positive, Seeds, Sizes
+from deepwide.settings import Natural, Part, Positive, Seeds, Sizes
 from deepwide.studies.estimates import geometric_interval, interval_row, mean_interval
 from deepwide.studies.public_data import public_file
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
@@ -109,7 +109,7 @@ class WideSettings(Part):
     imdb_bytes: Positive = 128  # of a review that are read byte by byte
     matching_tokens: Positive = 48  # of each of the two pieces
     matching_bytes: bool = False  # read the pieces byte by byte
-    block: Positive = 16  # of attention in blocks; a window is twice, a rank or number of features as large
+    block: Natural = 16  # of attention in blocks; a window is twice, a rank as large; 0: the usual sizes of each kind
     links: Positive = 2  # random blocks, and common positions of a block
     vocab: Positive = 2000
     data: str = ""  # the folder that holds imdb; $DEEPWIDE_DATA if left out
@@ -199,8 +199,8 @@ class WideAttention(Study):
                 "sparse", "synthesizer",
             ),
             "depths": (1, 2, 4, 8), "total_heads": 32, "seeds": (0, 1, 2, 3, 4), "width": 512, "head_dim": 64,
-            "shortest": 500, "longest": 2000, "imdb_tokens": 1000, "imdb_bytes": 1000, "matching_tokens": 4000,
-            "matching_bytes": True, "block": 50, "links": 10, "vocab": 16_000, "steps": 20_000, "batch": 32,
+            "shortest": 500, "longest": 2000, "imdb_tokens": 1000, "imdb_bytes": 1000, "matching_tokens": 500,
+            "matching_bytes": True, "block": 0, "vocab": 16_000, "steps": 20_000, "batch": 32,
             "lr": 5e-4, "sequences": 5000, "timed": 1000,
         },
     }  # fmt: skip
@@ -225,7 +225,8 @@ class WideAttention(Study):
         "width 32, 8 heads over 1 or 4 layers, 700 steps: far from where such networks stop learning, so that it is "
         "about small networks that train briefly. IMDb by bytes and matching are left out of it: trials of 300 steps "
         "on matching were at chance. The abstracts of the original's matching were not at hand; matching here is "
-        "whether a beginning and an end are from one film review, not of citing documents. Blocks, "
+        "whether a beginning and an end are from one film review, not of citing documents, and preset "
+        "paper reads 500 bytes of each, as reviews are shorter than papers. Blocks, "
         "windows and ranks are shrunk with the lengths. Attention kinds are those of their papers; the code that the "
         "original built on has a strided local attention and ignores Sinkhorn's sorting (our reading of it). The "
         "optimiser is AdamW with a cosine instead of Adam with an inverse square root. ListOps expressions are drawn "
@@ -349,6 +350,8 @@ def _imdb(part: str, settings: WideSettings) -> Path:
 def _sizes(attention: Attention, settings: WideSettings) -> dict[str, int]:
     """Size and links of an attention, by the settings of the study."""
     sizes: dict[str, int] = {}
+    if not settings.block:
+        return sizes
     if attention not in ("softmax", "linear_elu", "synthesizer"):
         sizes["attention_size"] = settings.block * (2 if attention == "longformer" else 1)
     if attention in ("bigbird", "sparse"):
