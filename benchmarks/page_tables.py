@@ -236,8 +236,21 @@ def published_studies() -> dict[str, StudyResult]:
 
 
 def study_tables() -> list[str]:
-    """Every verdict that was published, and what every study costs, for docs/studies.md."""
-    return [verdict_table(), cost_table()]
+    """Every verdict that was published, attention by length, and what every study costs, for docs/studies.md."""
+    return [verdict_table(), attention_table(), cost_table()]
+
+
+def attention_table() -> str:
+    """Time of every attention kind over softmax by length, and memory at the longest."""
+    cost = result("studies/attention-cost.json")["rows"]
+    lengths = sorted({row["length"] for row in cost})
+    by = {(row["kind"], row["length"]): row for row in cost}
+    heads = ("attention, time over softmax at length", *(f"{length:,}" for length in lengths), "memory at the last")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for kind in dict.fromkeys(row["kind"] for row in cost):
+        times = [f"{by[kind, length]['time_over_softmax']:.2f}" for length in lengths]
+        rows.append(f"| {' | '.join([kind, *times, format(by[kind, lengths[-1]]['peak_over_softmax'], '.1f')])} |")
+    return "\n".join(rows) + "\n"
 
 
 def verdict_table() -> str:

@@ -10,15 +10,16 @@ from deepwide.errors import DeepwideError
 from deepwide.model import Architecture, factors
 from deepwide.model import architecture as choices
 from deepwide.model.architecture import attention_scale, branch_multiplier, logits_multiplier
-from deepwide.model.attention import ATTENTION
+from deepwide.model.attention import ATTENTION, MIXERS
 from deepwide.model.initialisation import SPREADS
 from deepwide.model.layers import ACTIVATIONS, FEED_FORWARD, NORMS, RESIDUAL
-from deepwide.shape import Shape
+from deepwide.shape import MixingKind, Shape
 from model.builders import SMALL
 
 
 def test_every_named_choice_has_a_builder_and_every_builder_a_name() -> None:
-    assert set(get_args(choices.AttentionKind)) == ATTENTION.keys()
+    assert set(get_args(choices.AttentionKind)) == ATTENTION.keys() | MIXERS.keys()
+    assert MIXERS.keys() == choices.MIXING_SIZES.keys() == set(get_args(MixingKind))
     assert set(get_args(choices.Activation)) == ACTIVATIONS.keys()
     assert set(get_args(choices.Residual)) == RESIDUAL.keys()
     assert set(get_args(choices.Initialisation)) == SPREADS.keys()
@@ -142,3 +143,31 @@ def test_the_hidden_layer_of_a_head_for_pairs_is_hidden_and_its_last_is_not() ->
     pair = design("mup", kind="encoder", head="pair", classes=2)
     assert factors(pair, "classifier.hidden.weight", 2) == factors(pair, HIDDEN, 2)
     assert factors(pair, "classifier.out.weight", 2) == factors(pair, EMBEDDING, 2)
+
+
+def test_attention_of_encoders_has_its_usual_size_unless_given() -> None:
+    design = Architecture.of(**SMALL, kind="encoder", attention="bigbird")
+    assert (design.attention_size, design.attention_links) == (64, 3)
+    assert design.shape.mixing is not None
+    assert design.shape.mixing.model_dump() == {"kind": "bigbird", "size": 64, "links": 3}
+    assert Architecture.of(**SMALL, kind="encoder", attention="local", attention_size=3).attention_size == 3
+    assert Architecture.of(**SMALL).shape.mixing is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"attention": "local", "kind": "decoder"}, "local attention is for encoders"),
+        ({"attention": "local", "heads": 2, "kv_heads": 1}, "as many key/value heads"),
+        ({"attention": "softmax", "attention_size": 8}, "softmax attention takes neither"),
+        ({"attention": "local", "attention_links": 2}, r"local attention takes a size \("),
+        ({"attention": "longformer", "attention_size": 7}, "must be even, not 7"),
+        ({"attention": "sparse", "attention_size": 4, "attention_links": 5}, "at most attention_size"),
+        ({"attention": "local", "parametrisation": "mup"}, "does not say how local attention is scaled"),
+        ({"attention": "local", "positions": "alibi"}, "alibi biases the scores"),
+        ({"attention": "synthesizer", "qk_norm": "head"}, "no queries and keys"),
+    ],
+)
+def test_what_attention_of_encoders_cannot_be_is_said(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeepwideError, match=message):
+        Architecture.of(**(SMALL | {"kind": "encoder"} | fields))

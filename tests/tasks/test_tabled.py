@@ -10,8 +10,9 @@ import pytest
 
 import deepwide
 from deepwide.errors import DeepwideError
-from deepwide.tasks import Batch, Classification, Translation, make_task
+from deepwide.tasks import Batch, Classification, Halves, Translation, make_task
 from deepwide.training import RunConfig, resolve, stored_config, task_of
+from deepwide.training.counts import data_notes
 
 WORDS = ["red", "green", "blue", "big", "small", "cat", "dog", "fish", "runs", "eats", "sees", "the"]
 
@@ -135,6 +136,66 @@ def test_classes_are_the_labels_and_part_of_the_run(labelled: Path) -> None:
 def test_texts_are_cut_to_the_context(labelled: Path) -> None:
     task = task_of(RunConfig.of(config("classification", labelled, context=3)))
     assert {batch.tokens_BT.shape[1] for batch in task.evaluation(64, 16)} == {3}
+
+
+def test_an_evaluation_takes_the_first_rows_or_rows_from_all_over(tmp_path: Path) -> None:
+    """Where rows are sorted by label, the first ones have only one."""
+    held_out, train = tmp_path / "held_out.jsonl", tmp_path / "train.jsonl"
+    rows = [json.dumps({"text": f"text {i}", "label": str(i // 50)}) + "\n" for i in range(100)]
+    held_out.write_text("".join(rows))
+    train.write_text("".join(rows[::10]))
+    for spread, ones in ((False, 0), (True, 5)):
+        settings = {"name": "classification", "held_out": str(held_out), "spread": spread}
+        run = resolve(config("classification", train, task=settings))
+        assert ("spread" in stored_config(run)["task"]) == spread, "runs that do not say keep their names"
+        (batch,) = task_of(run).evaluation(10, 16)
+        assert batch.targets.sum() == ones
+    assert sum(len(batch) for batch in task_of(run).evaluation(1000, 16)) == 100
+
+
+@pytest.mark.parametrize("tokeniser", ["bytes", "bpe"])
+def test_halves_are_the_first_and_last_tokens_of_one_text_or_of_two(tmp_path: Path, tokeniser: str) -> None:
+    draw, path = random.Random(3), tmp_path / "texts.jsonl"
+    written = [" ".join(draw.choice(WORDS) for _ in range(draw.randint(2, 40))) for _ in range(300)]
+    path.write_text("".join(json.dumps({"text": text, "label": "any"}) + "\n" for text in written))
+    data = {"source": str(path), "tokeniser": tokeniser} | ({"vocab": 300} if tokeniser == "bpe" else {})
+    run = resolve(config("halves", path, data=data, context=12))
+    shape, task = run.architecture.shape, task_of(run)
+    assert isinstance(task, Halves)
+    assert (shape.kind, shape.head, shape.classes) == ("encoder", "pair", 2)
+    assert stored_config(run)["task"] == {"name": "halves"}
+    decode, same = task.corpus.tokeniser.decode, []
+    for number in range(task.examples or 0):
+        batch = task.batch(number, 1, 0)
+        assert batch.source_BS is not None
+        assert batch.tokens_BT.shape == batch.source_BS.shape == (1, 12)
+        begin, end = (decode(tokens[0].tolist()).decode() for tokens in (batch.tokens_BT, batch.source_BS))
+        owners = [
+            {i for i, text in enumerate(written) if text.startswith(begin)},
+            {i for i, text in enumerate(written) if text.endswith(end)},
+        ]
+        assert owners[0]
+        assert owners[1]
+        if batch.targets[0] == 1:
+            assert owners[0] & owners[1]
+        same.append(int(batch.targets[0]))
+    assert 0.35 < sum(same) / len(same) < 0.65
+    assert task.left_out == 300 - len(task._training[1]) - len(task._validation[1]) > 0
+    assert "fewer than 2 × 12 tokens" in str([note.text for note in data_notes(run)])
+    short = config("halves", path, data=data, context=500)
+    with pytest.raises(DeepwideError, match="give more rows or a shorter context"):
+        task_of(RunConfig.of(short)).batch(0, 1, 0)
+
+
+def test_halves_of_different_texts_are_not_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": f"{i:04d}" * 6, "label": "any"}) + "\n" for i in range(200)))
+    data = {"source": str(path), "tokeniser": "bytes"}
+    task = task_of(resolve(config("halves", path, data=data, context=8)))
+    batch = task.batch(0, 150, 0)
+    assert batch.source_BS is not None
+    equal = (batch.tokens_BT == batch.source_BS).all(1)
+    assert equal.tolist() == [bool(target) for target in batch.targets]
 
 
 def test_a_translation_is_learned(pairs: Path) -> None:

@@ -244,6 +244,14 @@ def test_the_encoder_s_depth_is_stored_when_it_is_not_the_default() -> None:
     assert named(same) == named(resolve(reversing)) != named(deeper)
 
 
+def test_sizes_of_attention_rename_no_run_that_does_not_say_and_every_run_that_does() -> None:
+    local = BASE | {"task": "parity", "context": None, "model": {"depth": 2, "width": 32, "attention": "local"}}
+    usual, other = (local | {"model": local["model"] | {"attention_size": size}} for size in (50, 8))
+    assert resolve(local).model.attention_size == 50
+    assert named(resolve(usual)) == named(resolve(local)) != named(resolve(other))
+    assert resolve(json.loads(json.dumps(stored_config(resolve(other))))) == resolve(other)
+
+
 @pytest.mark.parametrize("changes", [{}, {"task": "reversing"}, {"task": {"name": "copying", "length": 5}}])
 def test_a_stored_config_gives_its_run_back(changes: dict[str, Any]) -> None:
     run = resolve({**BASE, "context": None, **changes})

@@ -12,9 +12,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from deepwide.errors import DeepwideError, did_you_mean
 from deepwide.settings import Part, Positive, explain
-from deepwide.shape import Shape
+from deepwide.shape import Mixing, Shape
 
-AttentionKind = Literal["softmax", "linear", "hard"]
+AttentionKind = Literal[
+    "softmax", "linear", "hard",
+    "bigbird", "linear_elu", "linformer", "local", "longformer", "performer", "sinkhorn", "sparse", "synthesizer",
+]  # fmt: skip
 Look = Literal[
     "leftmost none", "leftmost j<i", "leftmost j<=i", "leftmost j>i", "leftmost j>=i",
     "rightmost none", "rightmost j<i", "rightmost j<=i", "rightmost j>i", "rightmost j>=i",
@@ -32,6 +35,19 @@ SCALES_PER_SUBLAYER: Mapping[str, Literal["scalar", "vector"]] = {
     "layerscale": "vector",
     "admin": "vector",
     "admin_profiled": "vector",
+}
+# Size and links of the attention kinds that have them, as Long Range Arena sets them: see Mixing. Runs that leave
+# them out are hashed without them, so these must never change.
+MIXING_SIZES: Mapping[str, tuple[int | None, int | None]] = {
+    "bigbird": (64, 3),
+    "linear_elu": (None, None),
+    "linformer": (16, None),
+    "local": (50, None),
+    "longformer": (512, None),
+    "performer": (256, None),
+    "sinkhorn": (50, None),
+    "sparse": (50, 10),
+    "synthesizer": (None, None),
 }
 BASE_HEAD_DIM = 64  # where mup's and completep's scores equal standard's
 _UNBIASED = {"qkv_bias": False, "out_bias": False, "ff_bias": False}
@@ -75,6 +91,8 @@ class Choices(Part):
     """What a Shape does not say about a network."""
 
     attention: AttentionKind = "softmax"
+    attention_size: Positive | None = None  # block, window, rank or features of an encoder's kinds: see Mixing
+    attention_links: Positive | None = None  # random blocks of bigbird, common positions of a block of sparse
     looks: tuple[Look, ...] = ()  # of hard attention: which of the best keys each head takes, and where it may look
     activation: Activation = "gelu"
     norm_place: NormPlace = "pre"
@@ -112,7 +130,7 @@ class Architecture(Choices):
                 raise DeepwideError(f"there is no choice '{name}': {did_you_mean(name, known)}")
         fields = dict(PRESETS[preset]) | {name: value for name, value in given.items() if value is not None}
         try:
-            choices = Choices(**{name: value for name, value in fields.items() if name in Choices.model_fields})
+            choices = _sized(Choices(**{name: fields[name] for name in fields if name in Choices.model_fields}))
         except ValidationError as error:
             raise DeepwideError(explain(error, Choices)) from None
         fields = {name: value for name, value in fields.items() if name in Shape.model_fields}
@@ -165,6 +183,7 @@ class Architecture(Choices):
             raise ValueError(f"rotary positions need an even head_dim, not {s.head_dim}")
         if self.attention != "softmax" and s.positions == "alibi":
             raise ValueError(f"alibi biases the scores before softmax, and {self.attention} attention has none")
+        self._check_mixing()
         if len(self.looks) != (s.heads if self.attention == "hard" else 0):
             raise ValueError(
                 f"looks are for hard attention, one per head, and there are {len(self.looks)} of them for {s.heads} "
@@ -173,6 +192,26 @@ class Architecture(Choices):
         if self.attention == "hard" and s.kind == "encoder-decoder":
             raise ValueError("hard attention is for encoders and decoders, not for an encoder-decoder")
         return self
+
+    def _check_mixing(self) -> None:
+        """Complain about sizes and choices that the attention of an encoder cannot have."""
+        kind, s, size, links = self.attention, self.shape, self.attention_size, self.attention_links
+        usual = MIXING_SIZES.get(kind)
+        if (size is not None) != bool(usual and usual[0]) or (links is not None) != bool(usual and usual[1]):
+            takes = "a size and links" if usual and usual[1] else "a size" if usual and usual[0] else "neither"
+            raise ValueError(f"{kind} attention takes {takes} (attention_size, attention_links)")
+        if s.mixing != (Mixing(kind=kind, size=size, links=links) if usual else None):  # type: ignore[arg-type]
+            raise ValueError(f"the shape's mixing is {s.mixing}, and attention is {kind}")
+        if usual is None:
+            return
+        if self.parametrisation != "standard":
+            raise ValueError(f"parametrisation '{self.parametrisation}' does not say how {kind} attention is scaled")
+        if kind == "longformer" and size is not None and size % 2:
+            raise ValueError(f"a window reaches as far back as ahead: attention_size must be even, not {size}")
+        if kind == "sparse" and size is not None and links is not None and links > size:
+            raise ValueError(f"attention_links ({links}) must be at most attention_size ({size})")
+        if kind == "synthesizer" and (s.qk_norm != "none" or s.positions == "rotary"):
+            raise ValueError("synthesizer attention has no queries and keys: leave out qk_norm and rotary positions")
 
 
 def residual_scales(residual: str, width: int, sublayers: int) -> int:
@@ -240,6 +279,13 @@ def _growth(design: Architecture, stack: Stack) -> tuple[float, float]:
     return design.shape.width / design.base_width, stack.depth / design.base_depth
 
 
+def _sized(choices: Choices) -> Choices:
+    """The choices with the usual size and links of their attention, where none are given."""
+    size, links = MIXING_SIZES.get(choices.attention, (None, None))
+    usual = {"attention_size": size, "attention_links": links}
+    return choices.model_copy(update={name: getattr(choices, name) or value for name, value in usual.items()})
+
+
 def _implied(preset: str, fields: dict[str, Any], choices: Choices) -> dict[str, Any]:
     """Heads, norms and learned scales that follow from the rest, where they are not given."""
     width, heads = fields.get("width"), fields.get("heads")
@@ -257,6 +303,9 @@ def _implied(preset: str, fields: dict[str, Any], choices: Choices) -> dict[str,
         fields.setdefault("residual_scales", residual_scales(choices.residual, width, sublayers))
     if fields.get("ff_width") == 0:
         fields.setdefault("ff_bias", False)
+    if choices.attention in MIXING_SIZES:
+        sizes = {"size": choices.attention_size, "links": choices.attention_links}
+        fields.setdefault("mixing", {"kind": choices.attention} | sizes)
     if choices.norm_place == "post":
         fields.setdefault("final_norm", False)  # the last block already ends in one
     return fields

@@ -6,6 +6,7 @@ E head width. `allowed` is True where a query may look at a key, and broadcasts 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
@@ -105,6 +106,27 @@ ATTENTION: Mapping[str, Mixer] = {
 }
 
 
+# Modules of their own mix for encoders only, and are loaded where they are used: `mixer_for`.
+MIXERS: Mapping[str, str] = {
+    "bigbird": "blockwise:BigBird",
+    "linear_elu": "low_rank:LinearElu",
+    "linformer": "low_rank:Linformer",
+    "local": "blockwise:Local",
+    "longformer": "blockwise:Longformer",
+    "performer": "low_rank:Performer",
+    "sinkhorn": "blockwise:Sinkhorn",
+    "sparse": "blockwise:Sparse",
+    "synthesizer": "low_rank:Synthesizer",
+}
+
+
+def mixer_for(design: Architecture, layer: int) -> nn.Module:
+    """The module that mixes values in this layer, for the kinds of `MIXERS`."""
+    module, _, name = MIXERS[design.attention].partition(":")
+    mixer: nn.Module = getattr(import_module(f"deepwide.model.{module}"), name)(design, layer)
+    return mixer
+
+
 def allowed_pairs(padding_BS: Tensor | None, length: int, *, causal: bool) -> Tensor | None:
     """Which keys each of `length` positions may look at, where there is padding (True for a real token): B 1 T T.
 
@@ -126,14 +148,16 @@ class _Heads(nn.Module):
     """What self-attention and cross-attention share: norms of queries and keys, mixing, and the output matrix."""
 
     out: nn.Linear
+    mix: Mixer
 
     def __init__(self, design: Architecture, *, causal: bool) -> None:
         super().__init__()
         s = design.shape
         self.heads, self.kv_heads, self.head_dim = s.heads, s.kv_heads, s.head_dim
         self.qk_norm, self.kind = s.qk_norm, design.attention
-        self.mix, self.causal, self.scale = ATTENTION[design.attention], causal, attention_scale(design)
-        self.looks = design.looks
+        self.causal, self.scale, self.looks = causal, attention_scale(design), design.looks
+        if design.attention in ATTENTION:
+            self.mix = ATTENTION[design.attention]
         if design.attention == "hard":
             self.mix = partial(self.mix, looks=design.looks)
 
@@ -163,7 +187,10 @@ class _Heads(nn.Module):
             y_BHTE = self.mix(
                 q_BHTE, k_BKSE, v_BKSE, causal=self.causal, scale=self.scale, bias_HTT=bias_HTT, allowed=allowed
             )
-        y_BHTE = tape("heads", y_BHTE)
+        return self._joined_each(tape("heads", y_BHTE), tape)
+
+    def _joined_each(self, y_BHTE: Tensor, tape: Tape) -> Tensor:
+        """The sum of what the heads give, with each of them where it is recorded."""
         if tape.wants("head_outputs"):
             weight_DHE = self.out.weight.view(self.out.weight.shape[0], self.heads, self.head_dim)
             each_BTHD = tape("head_outputs", torch.einsum("bhte,dhe->bthd", y_BHTE, weight_DHE))
@@ -222,15 +249,20 @@ class _Heads(nn.Module):
 
 
 class Attention(_Heads):
-    """One layer's self-attention. Queries, keys and values come from one matrix: rows q, then k, then v."""
+    """One layer's self-attention. Queries, keys and values come from one matrix: rows q, then k, then v.
 
-    def __init__(self, design: Architecture, *, causal: bool) -> None:
+    Where the kind is a module of its own (`MIXERS`), `allowed` is which tokens are real, B T.
+    """
+
+    def __init__(self, design: Architecture, *, causal: bool, layer: int = 0) -> None:
         super().__init__(design, causal=causal)
         s = design.shape
         q, kv = s.heads * s.head_dim, s.kv_heads * s.head_dim
-        self.qkv = nn.Linear(s.width, q + 2 * kv, bias=s.qkv_bias)
+        pairs = 0 if design.attention == "synthesizer" else q + kv  # numbers that are compared
+        self.qkv = nn.Linear(s.width, pairs + kv, bias=s.qkv_bias)
         self.out = nn.Linear(q, s.width, bias=s.out_bias)
         self._add_norms(design)
+        self.mixer = mixer_for(design, layer) if design.attention in MIXERS else None
 
     def forward(
         self,
@@ -240,7 +272,23 @@ class Attention(_Heads):
         allowed: Tensor | None = None,
         tape: Tape = NO_TAPE,
     ) -> Tensor:
+        if self.mixer is not None:
+            return self._mixed_by(self.mixer, x_BTD, turn, allowed, tape)
         return self._mixed(*self._projected(x_BTD), turn, bias_HTT, allowed, tape)
+
+    def _mixed_by(
+        self, mixer: nn.Module, x_BTD: Tensor, turn: Rotation | None, real_BT: Tensor | None, tape: Tape
+    ) -> Tensor:
+        """The same by a module; there is no pattern over all pairs to record."""
+        if self.kind == "synthesizer":
+            v_BHTE = self.qkv(x_BTD).view(*x_BTD.shape[:2], -1, self.head_dim).transpose(1, 2)
+            q_BHTE = k_BHTE = v_BHTE
+        else:
+            q_BHTE, k_BHTE, v_BHTE = self._placed(*self._projected(x_BTD), turn)
+            q_BHTE, k_BHTE = tape("q", q_BHTE), tape("k", k_BHTE)
+        v_BHTE = tape("v", v_BHTE)
+        y_BHTE = mixer(x_BTD, q_BHTE, k_BHTE, v_BHTE, self.scale, real_BT)
+        return self._joined_each(tape("heads", y_BHTE), tape)
 
     def continued(self, x_BTD: Tensor, turn: Rotation | None, bias_HTS: Tensor | None, past: "Past") -> Tensor:
         """The same for positions that follow those in `past`, to which their keys and values are added."""

@@ -97,5 +97,5 @@ def _scale_by_gain(name: str, parameter: Tensor, beta: float, design: Architectu
     """DeepNorm's β, or T-Fixup's gain, on values, output and feed-forward; queries and keys keep their size."""
     if name.endswith(("attention.qkv.weight", "cross.kv.weight")):
         parameter[-design.shape.kv_heads * design.shape.head_dim :] *= beta
-    elif name.startswith(("blocks.", "encoder.blocks.")) and not name.endswith("cross.q.weight"):
+    elif name.startswith(("blocks.", "encoder.blocks.")) and not (name.endswith("cross.q.weight") or ".mixer." in name):
         parameter *= beta

@@ -92,6 +92,10 @@ def narrowed(model: Transformer) -> Transformer:
 
     Its layers may have different sizes, which its `design` does not know: it is that of the network it came from.
     """
+    if model.design.shape.mixing is not None:
+        raise DeepwideError(
+            f"{model.design.attention} attention cannot be rebuilt narrower: train with softmax or linear attention."
+        )
     smaller = deepcopy(model)
     alive = {groups.name.rpartition(".")[0].rpartition(".")[0]: groups.alive for groups in sized_groups(smaller)}
     for name, keep_G in alive.items():

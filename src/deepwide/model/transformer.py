@@ -37,7 +37,7 @@ class Block(nn.Module):
         self.place = design.norm_place
         self.norm_scale = (layer + 1) ** -0.5 if self.place == "pre_scaled" else 1.0
         self.attention, self.attention_norm, self.attention_join = (
-            Attention(design, causal=stack.causal),
+            Attention(design, causal=stack.causal, layer=layer),
             norm(),
             RESIDUAL[design.residual](design, stack),
         )
@@ -119,7 +119,7 @@ class Stack(nn.Module):
     def __init__(self, design: Architecture, stack: StackShape, embedding: nn.Embedding | None = None) -> None:
         super().__init__()
         s = design.shape
-        self.causal = stack.causal
+        self.causal, self.in_pairs = stack.causal, design.shape.mixing is None
         if embedding is not None:
             self.embedding = embedding  # first, where it always was: the order of parameters is part of a run
         self.positions: Tensor | None = None
@@ -149,7 +149,7 @@ class Stack(nn.Module):
             x_BTD = x_BTD + tape("positions", self.positions[first : first + T])
         if self.embedding_norm is not None:
             x_BTD = tape("embedding_norm", self.embedding_norm(x_BTD))
-        allowed = allowed_pairs(padding_BT, T, causal=self.causal)
+        allowed = allowed_pairs(padding_BT, T, causal=self.causal) if self.in_pairs else padding_BT
         source_allowed = None if source_padding_BS is None else source_padding_BS[:, None, None, :]
         for layer, block in enumerate(self.blocks):
             x_BTD = block(x_BTD, turn, bias_HTT, allowed, memory_BSD, source_allowed, tape.at(f"blocks.{layer}"))

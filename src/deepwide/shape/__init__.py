@@ -19,7 +19,7 @@ from deepwide.shape.memory import (
     inference_memory,
     training_memory,
 )
-from deepwide.shape.shape import Experts, Extra, Head, Kind, LatentAttention, Params, Shape
+from deepwide.shape.shape import Experts, Extra, Head, Kind, LatentAttention, Mixing, MixingKind, Params, Shape
 from deepwide.shape.shape import count as count_params
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ __all__ = [
     "InferenceMemory",
     "Kind",
     "LatentAttention",
+    "Mixing",
+    "MixingKind",
     "Params",
     "Reading",
     "Shape",

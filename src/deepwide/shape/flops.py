@@ -142,6 +142,10 @@ def _parts(shape: Shape, T: int, S: int, convention: FlopConvention) -> dict[str
         q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         projections += 2 * shape.depth * shape.width * (2 * q * T + 2 * kv * S)
     attention = 2 * pairs * shape.heads * (shape.head_dim + values)
+    if shape.mixing is not None:
+        from deepwide.shape.mixing import mixing_flops
+
+        attention = shape.depth * sum(mixing_flops(shape, length, convention.attention) for length in (T, S) if length)
     encoder = shape.encoder_depth * S * _dense_matrices(shape) if crossing else 0
     feed_forward = 2 * (reads * _feed_forward_matrices(shape) + encoder)
     mixers = 0

@@ -215,7 +215,7 @@ def _elements_per_token(shape: Shape, T: int, scores: int, *, recompute: bool) -
         return _hybrid_elements(shape, T, scores, recompute=recompute)
     routed = expert_layers(shape)
     layers = [
-        (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r))
+        (name, number, _layer_elements(shape, T, scores, routed=r), _layer_formula(shape, scores, routed=r, mixed=T))
         for name, number, r in (("a", shape.depth - routed, False), ("m", routed, True))
         if number
     ]
@@ -307,6 +307,11 @@ def _attention_elements(shape: Shape, T: int, scores: int) -> int:
         # before and after its norm.
         ranks = m.kv_rank + (m.query_rank or 0)
         elements += 2 * q + shape.heads * (m.nope_dim + 2 * m.value_dim) + 2 * ranks
+    elif shape.mixing:
+        from deepwide.shape.mixing import mixing_elements
+
+        elements = mixing_elements(shape, T)
+        elements += q + kv if shape.qk_norm != "none" else 0
     else:
         elements += 2 * q + 2 * kv
         elements += q + kv if shape.qk_norm != "none" else 0
@@ -321,14 +326,16 @@ def _feed_forward_elements(shape: Shape, *, routed: bool) -> int:
     return steps * shape.ff_width
 
 
-def _layer_formula(shape: Shape, scores: int, length: str = "T", *, routed: bool) -> str:
+def _layer_formula(shape: Shape, scores: int, length: str = "T", *, routed: bool, mixed: int = 1) -> str:
     parts = [f"{_stream_tensors(shape, shape.sublayers, shape.block_norms)}d"]
     if shape.latent:
         parts.append("2q + heads·(nope + 2·value) + 2·ranks")
+    elif shape.mixing:
+        parts.append(f"{_attention_elements(shape, mixed, 0):,}")
     else:
         parts.append("3q + 3kv" if shape.qk_norm != "none" else "2q + 2kv")
     steps = 4 if shape.ff == "gated" else 2
     parts.append(f"{steps}f·(k + shared) + 2k·d" if routed else f"{steps}f")
-    if scores:
+    if scores and not shape.mixing:
         parts.append(f"heads·{length}" if scores == 1 else f"{scores}·heads·{length}")
     return " + ".join(parts)

@@ -49,6 +49,19 @@ class LatentAttention(Part):
     value_dim: Positive
 
 
+MixingKind = Literal[
+    "bigbird", "linear_elu", "linformer", "local", "longformer", "performer", "sinkhorn", "sparse", "synthesizer"
+]
+
+
+class Mixing(Part):
+    """Attention of an encoder that is not a softmax over all pairs of positions; mixing.py counts it."""
+
+    kind: MixingKind
+    size: Positive | None = None  # block; window of longformer, rank of linformer, random features of performer
+    links: Positive | None = None  # random blocks of bigbird; last positions of every block that all see, of sparse
+
+
 class Extra(Part):
     """Something else in some layers: a mixer in place of attention or beside it, a gate, one more norm.
 
@@ -105,6 +118,7 @@ class Parts(Part):
     embedding_width: Positive | None = None
     experts: Experts | None = None
     latent: LatentAttention | None = None
+    mixing: Mixing | None = None
     window: Positive | None = None
     sliding_layers: Layers = ()
     attention_free: Layers = ()
@@ -188,6 +202,8 @@ class Parts(Part):
             raise ValueError(f"windows are for decoders; kind is {self.kind}")
         if both and (self.experts or self.latent):
             raise ValueError("encoder-decoders have neither experts nor latent attention")
+        if self.mixing and (self.kind != "encoder" or self.latent or self.kv_heads != self.heads):
+            raise ValueError(f"{self.mixing.kind} attention is for encoders with as many key/value heads as heads")
         if both and (self.block_norms % self.sublayers or self.residual_scales % self.sublayers):
             raise ValueError(f"block_norms and residual_scales must be multiples of {self.sublayers} sublayers")
         return self
@@ -328,7 +344,7 @@ def attention_matrices(shape: Parts) -> int:
     d, h = shape.width, shape.heads
     if shape.latent is None:
         q, kv = h * shape.head_dim, shape.kv_heads * shape.head_dim
-        return d * (q + 2 * kv) + q * d
+        return d * (_read_by_pairs(shape, q, kv) + kv) + q * d
     m = shape.latent
     query = m.query_rank * (d + h * shape.head_dim) if m.query_rank else d * h * shape.head_dim
     key_value = d * (m.kv_rank + m.rope_dim) + m.kv_rank * h * (m.nope_dim + m.value_dim)
@@ -344,9 +360,19 @@ def attention_params(shape: Parts) -> int:
         biases = shape.qkv_bias * (ranks + m.rope_dim) + shape.out_bias * shape.width
         return attention_matrices(shape) + biases + norm * ranks
     q, kv = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    biases = shape.qkv_bias * (q + 2 * kv) + shape.out_bias * shape.width
+    biases = shape.qkv_bias * (_read_by_pairs(shape, q, kv) + kv) + shape.out_bias * shape.width
     own_norms = {"none": 0, "head": 2 * shape.head_dim, "full": q + kv}[shape.qk_norm]
-    return attention_matrices(shape) + biases + norm * own_norms
+    total = attention_matrices(shape) + biases + norm * own_norms
+    if shape.mixing is None:
+        return total
+    from deepwide.shape.mixing import mixing_params
+
+    return total + mixing_params(shape)
+
+
+def _read_by_pairs(shape: Parts, q: int, kv: int) -> int:
+    """Numbers of a token's queries and keys; synthesizer attention has neither."""
+    return 0 if shape.mixing is not None and shape.mixing.kind == "synthesizer" else q + kv
 
 
 def feed_forward_params(shape: Parts, f: int) -> int:
@@ -389,7 +415,8 @@ class Shape(Parts):
         parts = []
         if attention_layers(self):
             few = f" in {plural(attention_layers(self), 'layer')}" if self.attention_free else ""
-            parts.append(f"{plural(self.heads, 'head')}{kv} of {self.head_dim}{few}")
+            kind = f" ({self.mixing.kind})" if self.mixing else ""
+            parts.append(f"{plural(self.heads, 'head')}{kv} of {self.head_dim}{kind}{few}")
         parts += [f"{extra.name} in {plural(extra.layers, 'layer')}" for extra in self.extras if extra.part == "mixer"]
         if moe := self.experts:
             shared = f" + {moe.shared} shared" if moe.shared else ""

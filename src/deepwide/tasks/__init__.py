@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from deepwide.tasks.generated import Draw, Generated
     from deepwide.tasks.hops import Hops, hop_positions
     from deepwide.tasks.language import Language
-    from deepwide.tasks.tabled import Classification, Translation
+    from deepwide.tasks.tabled import Classification, Halves, Translation
 
 _HOME = {
     "Classification": "tabled",
     "Connectivity": "connectivity",
     "Draw": "generated",
     "Generated": "generated",
+    "Halves": "tabled",
     "Hops": "hops",
     "Language": "language",
     "Translation": "tabled",
@@ -41,6 +42,7 @@ __all__ = [
     "Connectivity",
     "Draw",
     "Generated",
+    "Halves",
     "Hops",
     "Language",
     "Task",

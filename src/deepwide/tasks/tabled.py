@@ -1,4 +1,4 @@
-"""Tasks on a user's own rows of two texts: translating pairs, and giving texts their labels.
+"""Tasks on a user's own rows of two texts: translating pairs, giving texts their labels, and matching their parts.
 
 Token 0, which ends every document, also begins an answer and fills what a shorter row leaves empty. Batches are as long
 as their longest row. The i-th example of a run is row π_e(i mod R) of epoch e = i div R, over the R rows that fit: the
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from deepwide.data import DataConfig, Table, key_of, permuted
+from deepwide.data import DataConfig, Table, draws, key_of, permuted
 from deepwide.errors import DeepwideError
 from deepwide.settings import Part
 from deepwide.shape import Head, Kind
@@ -72,6 +72,7 @@ class Tabled:
 
     name: ClassVar[str]
     Settings: ClassVar[type[Part]]
+    fitting: ClassVar[str] = "longer"  # a context that more rows fit
 
     @property
     @abstractmethod
@@ -89,6 +90,11 @@ class Tabled:
     @property
     def vocab(self) -> int:
         return self.data.vocab_size
+
+    @property
+    def spread(self) -> bool:
+        """Whether an evaluation on some of the validation rows takes them from all over, not the first ones."""
+        return False
 
     @cached_property
     def corpus(self) -> "Corpus":
@@ -122,7 +128,7 @@ class Tabled:
         if not len(usable):
             raise DeepwideError(
                 f"no row of the {part} set of '{self.data.source}' fits {self.context} tokens: give more rows or a "
-                "longer context."
+                f"{self.fitting} context."
             )
         return rows, usable.astype(np.int64)
 
@@ -132,8 +138,13 @@ class Tabled:
 
     @property
     def left_out(self) -> int:
-        """Rows of both parts that are too long."""
+        """Rows of both parts that do not fit."""
         return sum(len(rows) - len(usable) for rows, usable in (self._training, self._validation))
+
+    @property
+    def unfit(self) -> str:
+        """Why rows are left out."""
+        return f"one of their texts has more than {self.context} tokens"
 
     def settings(self) -> dict[str, Any]:
         return self.given.model_dump(mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
@@ -150,7 +161,10 @@ class Tabled:
 
     def evaluation(self, examples: int, together: int) -> Iterator[Batch]:
         table, usable = self._validation
-        chosen = usable[:examples].tolist()
+        places = np.arange(len(usable))[:examples]
+        if self.spread and examples < len(usable):
+            places = np.arange(examples) * len(usable) // examples
+        chosen = usable[places].tolist()
         for start in range(0, len(chosen), together):
             yield self.together(table, chosen[start : start + together])
 
@@ -225,6 +239,7 @@ class ClassificationSettings(Part):
     label: Name = "label"  # column of labels
     labels: Names | None = None  # the classes; those that the data have, if left out
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
+    spread: bool = False  # validate on rows from all over, not on the first ones: for rows that are sorted by label
 
 
 class Classification(Tabled):
@@ -239,6 +254,10 @@ class Classification(Tabled):
     def table(self) -> Table:
         given = self.given
         return Table(columns=(given.text, given.label), usual=("text", "label"), labelled=True, held_out=given.held_out)
+
+    @property
+    def spread(self) -> bool:
+        return bool(self.given.spread)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -273,6 +292,61 @@ class Classification(Tabled):
                 f"task.labels: {', '.join(self.labels[:20])}."
             )
         return Batch.of(tokens_BT, np.array(answers), padding=real_BT)
+
+    def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
+        return {name: value for name, value in answer_metrics(sums).items() if name != "whole_accuracy"}
+
+
+class HalvesSettings(Part):
+    """Where the texts are; their labels are read and not used."""
+
+    text: Name = "text"  # column of texts, by name or number
+    label: Name = "label"  # column of labels
+    held_out: Path | None = None  # rows to validate on, instead of a share of the data
+
+
+class Halves(Tabled):
+    """Say whether two pieces come from one text: the first tokens of a text, and the last ones of it or of another.
+
+    Both pieces have as many tokens as the context; shorter texts than two of them are left out, so that lengths say
+    nothing. Which rows keep their own end, and whose end the others get, is drawn by the row's number alone; a half of
+    the rows do.
+    """
+
+    name: ClassVar[str] = "halves"
+    kind: ClassVar[Kind] = "encoder"
+    head: ClassVar[Head] = "pair"
+    classes: ClassVar[int] = 2
+    Settings: ClassVar[type[Part]] = HalvesSettings
+    fitting: ClassVar[str] = "shorter"
+
+    @property
+    def spread(self) -> bool:
+        return True
+
+    @property
+    def table(self) -> Table:
+        given = self.given
+        return Table(columns=(given.text, given.label), usual=("text", "label"), labelled=True, held_out=given.held_out)
+
+    def fits(self, rows: Rows) -> NDArray[np.bool_]:
+        return np.asarray(rows.lengths[:, 0] > 2 * self.context)  # an end of text is among the tokens
+
+    @property
+    def unfit(self) -> str:
+        return f"their texts have fewer than 2 × {self.context} tokens"
+
+    def together(self, rows: Rows, which: Sequence[int]) -> Batch:
+        usable = np.flatnonzero(self.fits(rows))
+        row_B = np.array(which)
+        random_B2: Any = draws(key_of(self.name, "partners"), row_B.astype(np.uint64), 2)
+        same_B = random_B2[:, 0] % 2 == 1
+        step_B = 1 + (random_B2[:, 1] % max(1, len(usable) - 1)).astype(np.int64)
+        other_B = usable[(np.searchsorted(usable, row_B) + step_B) % len(usable)]
+        end_B = np.where(same_B, row_B, other_B)
+        begins = np.stack([rows.text(row, 0)[: self.context] for row in which])
+        ends = np.stack([rows.text(row, 0)[-self.context - 1 : -1] for row in end_B.tolist()])
+        return Batch.of(begins, same_B.astype(np.int64), source=ends)
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {name: value for name, value in answer_metrics(sums).items() if name != "whole_accuracy"}

@@ -40,6 +40,7 @@ LANGUAGE = "language"
 TABLED: Mapping[str, str] = {  # tasks on rows of a user's own files
     "translation": "deepwide.tasks.tabled:Translation",
     "classification": "deepwide.tasks.tabled:Classification",
+    "halves": "deepwide.tasks.tabled:Halves",
 }
 BUILT_IN: Mapping[str, str] = {
     "copying": "deepwide.tasks.sequences:Copying",
@@ -50,6 +51,7 @@ BUILT_IN: Mapping[str, str] = {
     "majority": "deepwide.tasks.classification:Majority",
     "matching": "deepwide.tasks.classification:Matching",
     "hops": "deepwide.tasks.hops:Hops",
+    "listops": "deepwide.tasks.listops:ListOps",
     "connectivity": "deepwide.tasks.connectivity:Connectivity",
     "blocks": "deepwide.tasks.blocks:Blocks",
 }

@@ -111,6 +111,8 @@ class ModelConfig(Part):
     ff_bias: bool | None = None
     head_bias: bool | None = None
     attention: AttentionKind | None = None
+    attention_size: Positive | None = None  # block, window, rank or features of the kinds for encoders
+    attention_links: Positive | None = None  # random blocks of bigbird, common positions of a block of sparse
     activation: Activation | None = None
     rotary_base: Annotated[float, Field(gt=1, le=1e9)] | None = None
     residual: Residual | None = None

@@ -122,7 +122,7 @@ def data_notes(run: RunConfig) -> tuple[Note, ...]:
     task = task_of(run)
     notes = [repetition(run)]
     if left_out := getattr(task, "left_out", 0):
-        text = f"{left_out:,} rows are left out: one of their texts has more than {task.context} tokens."
+        text = f"{left_out:,} rows are left out: {getattr(task, 'unfit', 'they do not fit')}."
         notes.append(Note.of("left_out", text, rows=left_out))
     return tuple(note for note in notes if note is not None)
 

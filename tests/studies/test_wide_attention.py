@@ -1,0 +1,180 @@
+"""The study of wide attention: its rules on made-up numbers, its audit, a tiny run that decides nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepwide.answers import Interval
+from deepwide.errors import DeepwideError
+from deepwide.shape import flops
+from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, dry_run, find_study, run_study
+from deepwide.studies.wide_attention import (
+    CELLS,
+    EQUAL,
+    LATENCY,
+    OVERALL,
+    SIZE,
+    WideSettings,
+    _differences,
+    _paired_p,
+    audit_rows,
+    holm,
+)
+from deepwide.training import resolve
+
+SMALL = (
+    "depths=[1, 2]", "seeds=[0, 1]", "total_heads=4", "width=8", "head_dim=4", "steps=6", "batch=4", "sequences=64",
+    "longest=24", "block=8",
+)  # fmt: skip
+FIRST = ["better", "as-good", "typically"]
+WIN, EVEN, LOSS, OPEN = (
+    Interval(0.02, 0.01, 0.03),
+    Interval(0.0, -0.005, 0.005),
+    Interval(-0.05, -0.08, -0.03),
+    Interval(0.0, -0.1, 0.1),
+)
+
+
+def outcomes(
+    overall: Interval | None, *, seeds: int = 5, cells: int = 3, size: float = 0.5, latency: Interval | None = None
+) -> dict[str, str]:
+    """What the rules say where every pair has the same difference as their mean."""
+    low, high = (overall.low, overall.high) if overall else (None, None)
+    rows: list[dict[str, Any]] = [{"low": low, "high": high, "learned": True}] * cells
+    rows += [{"low": -0.5, "high": -0.4, "learned": False}] * 9
+    numbers = {"seeds": Interval(seeds), CELLS: Interval(cells), SIZE: Interval(size)}
+    numbers |= {OVERALL: overall, EQUAL: Interval(1.0)} if overall else {}
+    numbers |= {LATENCY: latency} if latency else {}
+    study = find_study("wide-attention")
+    measured = Measured(numbers=numbers, tables={"cells": rows})
+    return {rule.claim.key: rule.judge(measured).outcome for rule in study.rules}
+
+
+def test_better_equal_worse_and_unknown_differences_are_told_apart() -> None:
+    for overall, wanted in (
+        (WIN, [REPRODUCED, REPRODUCED, REPRODUCED]),
+        (EVEN, [NOT_DECIDABLE, REPRODUCED, REPRODUCED]),
+        (LOSS, [NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED]),
+        (OPEN, [NOT_DECIDABLE, NOT_DECIDABLE, NOT_DECIDABLE]),
+        (Interval(0.02), [NOT_DECIDABLE] * 3),
+        (None, [NOT_DECIDABLE] * 3),
+    ):
+        assert [outcomes(overall)[key] for key in FIRST] == wanted
+
+
+def test_few_seeds_or_few_pairs_that_were_learned_decide_nothing() -> None:
+    for judged in (outcomes(WIN, seeds=2), outcomes(WIN, cells=2)):
+        assert [judged[key] for key in FIRST] == [NOT_DECIDABLE] * 3
+
+
+def test_size_and_latency_are_judged_whatever_was_learned() -> None:
+    assert outcomes(None, size=0.99)["smaller"] == REPRODUCED
+    assert outcomes(None, size=1.0)["smaller"] == NOT_REPRODUCED
+    for latency, wanted in (
+        (Interval(2.0, 1.5, 2.5), REPRODUCED),
+        (Interval(0.8, 0.7, 0.9), NOT_REPRODUCED),
+        (Interval(1.0, 0.9, 1.1), NOT_DECIDABLE),
+        (None, NOT_DECIDABLE),
+    ):
+        assert outcomes(None, latency=latency)["faster"] == wanted
+
+
+def test_the_audit_says_what_is_quoted_and_what_follows_from_it() -> None:
+    """The quoted mean, error and p agree: t = 0.195/0.28 with 39 degrees of freedom."""
+    rows = {row["what"]: row for row in audit_rows()}
+    assert {row["from"] for row in rows.values()} == {"quoted", "computed"}
+    p = rows["p of the t test, from mean and error"]
+    assert p["from"] == "computed"
+    assert p["value"] == pytest.approx(rows["p of the paired t test"]["value"], abs=0.005)
+    assert rows["ties"]["value"] == 2
+    assert rows["p of a sign test, ties left out"]["value"] == pytest.approx(0.4177, abs=1e-3)
+    assert rows["difference at Linformer on ListOps"]["value"] == pytest.approx(7.02)
+    low, high = (rows[f"95% interval of the mean, {end}"]["value"] for end in ("low", "high"))
+    assert low < 0 < high
+
+
+def test_tests_are_paired_by_seed_and_corrected_by_holm() -> None:
+    settings = WideSettings(tasks=("listops",), attentions=("local",), depths=(1, 4), seeds=(3, 5))
+    entries = [
+        {"task": "listops", "attention": "local", "depth": depth, "seed": seed, "accuracy": depth + 10.0 * seed}
+        for depth in (1, 4)
+        for seed in (3, 5)
+    ]
+    assert _differences(entries, settings) == {("listops", "local"): {3: -3.0, 5: -3.0}}
+    scipy = pytest.importorskip("scipy.stats")
+    one, other = [0.5, 0.7, 0.6, 0.9], [0.4, 0.5, 0.65, 0.7]
+    differences = [a - b for a, b in zip(one, other, strict=True)]
+    assert _paired_p(differences) == pytest.approx(scipy.ttest_rel(one, other).pvalue)
+    assert (_paired_p([0.1]), _paired_p([0.0, 0.0]), _paired_p([0.1, 0.1])) == (None, 1.0, 0.0)
+    assert holm([0.02, 0.6, 0.9, 0.01]) == [pytest.approx(v) for v in (0.06, 1.0, 1.0, 0.04)]
+    assert holm([0.02, None]) == [None, None]
+
+
+@pytest.mark.parametrize("preset", ["quick", "cpu", "paper"])
+def test_total_heads_and_attention_parameters_are_the_same_at_every_depth(preset: str) -> None:
+    study = find_study("wide-attention")
+    settings = study.settings(preset, ('tasks=["listops"]',))
+    assert isinstance(settings, WideSettings)
+    for attention in settings.attentions:
+        runs = [
+            resolve(spec["run"]) for key, spec in study.sweeps(settings).items() if key.split("-")[1] == attention
+        ]  # fmt: skip
+        shapes = [run.architecture.shape for run in runs]
+        assert {shape.depth * shape.heads for shape in shapes} == {settings.total_heads}
+        assert len({(shape.width, shape.head_dim, shape.ff_width) for shape in shapes}) == 1
+        assert [shape.total_params for shape in shapes] == sorted(shape.total_params for shape in shapes)
+        assert all(flops(shape).training > 0 for shape in shapes)
+        if preset == "paper" and attention == "longformer":
+            assert {shape.mixing.size for shape in shapes if shape.mixing} == {512}, "Long Range Arena's window"
+        projections = {
+            shape.depth * shape.width * 4 * shape.heads * shape.head_dim for shape in shapes
+        }  # of queries, keys, values and outputs
+        assert len(projections) == 1
+
+
+def test_a_tiny_run_of_many_attentions_measures_everything_and_decides_little(tmp_path: Path) -> None:
+    kinds = 'attentions=["softmax", "local", "sinkhorn", "synthesizer"]'
+    result = run_study("wide-attention", "quick", changes=(*SMALL, kinds), out=tmp_path / "wide", processes=1)
+    cells = result.measured.table("cells")
+    assert [row["attention"] for row in cells] == ["softmax", "local", "sinkhorn", "synthesizer"]
+    assert all(row["wide_params"] < row["deep_params"] for row in cells)
+    assert all(row["latency_ratio"] > 0 and row["training_ratio"] > 0 for row in cells)
+    assert len(result.measured.table("runs")) == 4 * 2 * 2
+    outcome = {rule.claim.key: verdict.outcome for rule, verdict in
+               zip(find_study("wide-attention").rules, result.verdicts, strict=True)}  # fmt: skip
+    assert [outcome[key] for key in FIRST] == [NOT_DECIDABLE] * 3
+    assert outcome["smaller"] == REPRODUCED
+    assert (tmp_path / "wide" / "differences.svg").is_file()
+
+
+def test_without_the_reviews_only_listops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
+    assert dry_run("wide-attention", "quick", out=tmp_path / "quick").missing == ""
+    assert "imdb" in dry_run("wide-attention", "cpu", out=tmp_path / "cpu").missing
+    with pytest.raises(DeepwideError, match="the public data imdb are not on this machine"):
+        run_study("wide-attention", "cpu", out=tmp_path / "cpu")
+
+
+def test_the_reviews_are_read_by_tokens_by_bytes_and_in_halves(tmp_path: Path) -> None:
+    import gzip
+    import json
+
+    (tmp_path / "imdb").mkdir()
+    for part in ("train", "test"):
+        rows = [{"text": f"a film about {i} trains " * 9, "label": i % 2} for i in range(40)]
+        with gzip.open(tmp_path / "imdb" / f"{part}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    study = find_study("wide-attention")
+    changes = ('tasks=["imdb", "imdb_bytes", "matching"]', f"data={tmp_path}", "vocab=300", "matching_tokens=20")
+    settings = study.settings("cpu", changes)
+    assert len(study.inputs(settings)) == 2
+    read = {}
+    for key, spec in study.sweeps(settings).items():
+        run = resolve(spec["run"])
+        read[key.split("-")[0]] = (run.task.name, run.data.tokeniser, run.context, run.architecture.shape.head)
+    assert read == {
+        "imdb": ("classification", "bpe", 64, "class"),
+        "imdb_bytes": ("classification", "bytes", 128, "class"),
+        "matching": ("halves", "bpe", 20, "pair"),
+    }
