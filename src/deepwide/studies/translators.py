@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from deepwide.answers import Interval
 from deepwide.data import Table, rows
 from deepwide.errors import DeepwideError, did_you_mean, needs
+from deepwide.model import SCHEMES
 from deepwide.run import RunRecord
 from deepwide.studies.estimates import mean_interval
 from deepwide.studies.public_data import public_file
@@ -22,6 +23,8 @@ AUTSHUMATO = {"en-af": "Afrikaans", "en-nso": "Sepedi", "en-tn": "Setswana"}
 MULTI30K = {"en-de": "German", "en-fr": "French"}
 PAIRS = {**AUTSHUMATO, **MULTI30K, REVERSING: "backwards"}
 SYMBOLS, LENGTH = 12, 8  # of sequences to be reversed
+# Xavier's start and normed embeddings: with GPT-2's start the same networks take several times as many steps.
+NETWORK = {**SCHEMES["pre-LN"], "activation": "relu"}
 
 
 class Settings(Protocol):
@@ -197,3 +200,13 @@ def loss_difference(ours: Mapping[int, Mapping[str, Any]], theirs: Mapping[int, 
     """The validation loss of one kind of network less another's, mean and 95% interval over the seeds of both."""
     seeds = sorted(ours.keys() & theirs.keys())
     return mean_interval([ours[s]["loss"] - theirs[s]["loss"] for s in seeds])
+
+
+def mean_of(estimates: Sequence[Interval]) -> Interval:
+    """The mean of independent estimates, such as one per pair of languages; no interval where one has none."""
+    value = math.fsum(estimate.value for estimate in estimates) / len(estimates)
+    halves = [(e.high - e.low) / 2 for e in estimates if e.low is not None and e.high is not None]
+    if len(halves) < len(estimates):
+        return Interval(value)
+    half = math.hypot(*halves) / len(estimates)
+    return Interval(value, value - half, value + half)
