@@ -10,7 +10,7 @@ from pydantic import Field
 
 from deepwide.answers import Interval, Note
 from deepwide.model import SCHEMES, scheme_of
-from deepwide.run import RunRecord
+from deepwide.run import RunFolder, RunRecord
 from deepwide.settings import Part, Positive, Seeds
 from deepwide.studies.estimates import interval_row, mean_interval
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
@@ -222,7 +222,7 @@ def _row(run: RunRecord, pair: str, settings: HighResourceSettings) -> dict[str,
     scheme = scheme_of(run.config["model"])
     if run.status == "done":
         return {"scheme": scheme, "status": run.status} | run_row(run, pair, settings)
-    first = next(record for record in run.records if record["kind"] == "validation")
+    first = next(record for record in RunFolder.open(run.path).metrics() if record["kind"] == "validation")
     model = run.config["model"]
     return {
         "scheme": scheme, "status": run.status, "pair": pair, "encoder": model.get("encoder_depth", model["depth"]),
