@@ -98,8 +98,10 @@ def translator(depth: int, width: int) -> tuple[int, Work, Work]:
 
     def decode(number: int) -> float:
         source_BS, real_BS = sentences(2 * number)
-        found = beam_search(model.eval(), source_BS, real_BS, begin=BEGIN, end=END, beam=BEAM, longest=LONGEST, alpha=1)
-        return float(sum(len(answer.tokens) for answer in found))
+        answers = beam_search(
+            model.eval(), source_BS, real_BS, begin=BEGIN, end=END, beam=BEAM, longest=LONGEST, alpha=1
+        )
+        return float(sum(len(answer.tokens) for answer in answers))
 
     return sum(p.numel() for p in model.parameters()), train, decode
 

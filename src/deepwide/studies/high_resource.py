@@ -17,8 +17,8 @@ from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Cl
 from deepwide.studies.study import Source, Study
 from deepwide.studies.trained import finished_runs
 from deepwide.studies.translators import (
-    PAIRS,
     REVERSING,
+    Pairs,
     bleu_difference,
     bleu_of,
     mean_of,
@@ -67,9 +67,7 @@ def _above_zero(measured: Measured, name: str) -> Ruling:
 class HighResourceSettings(Part):
     """Which encoders learn which pair."""
 
-    pairs: Annotated[tuple[str, ...], Field(min_length=1, max_length=len(PAIRS))] = (
-        "en-de",
-    )  # reversing needs no data
+    pairs: Pairs = ("en-de",)  # of Multi30k or Autshumato; reversing needs no data and decides nothing
     data: str = ""  # the folder that holds multi30k and autshumato; $DEEPWIDE_DATA if left out
     encoders: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)] = (6, 18, 36)  # layers
     decoder: Positive = 2  # layers of the decoder
@@ -82,7 +80,7 @@ class HighResourceSettings(Part):
     steps: Positive = 500
     batch: Positive = 16
     lr: float = 3e-3
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     sentences: Positive = 300  # of the test part that are translated
     words: Positive = 14  # of such a sentence at most

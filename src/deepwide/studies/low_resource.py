@@ -16,8 +16,8 @@ from deepwide.studies.study import Source, Study
 from deepwide.studies.trained import finished_runs
 from deepwide.studies.translators import (
     NETWORK,
-    PAIRS,
     REVERSING,
+    Pairs,
     bleu_difference,
     bleu_of,
     loss_difference,
@@ -85,7 +85,6 @@ def _side(measured: Measured, number: Interval | None, *, reproduced_above: bool
 
 Depths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)]
 Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
-Pairs = Annotated[tuple[str, ...], Field(min_length=1, max_length=len(PAIRS))]
 
 
 class LowResourceSettings(Part):
@@ -105,7 +104,7 @@ class LowResourceSettings(Part):
     steps: Positive = 700
     batch: Positive = 16
     lr: float = 3e-3
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of embeddings and of what sublayers add, in training
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     sentences: Positive = 200  # of the test part that are translated
     words: Positive = 12  # of such a sentence at most

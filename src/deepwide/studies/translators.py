@@ -7,7 +7,9 @@ folder of public data. `reversing` needs none: sequences of symbols and the same
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
 
 from deepwide.answers import Interval
 from deepwide.data import Table, rows
@@ -22,6 +24,7 @@ REVERSING = "reversing"
 AUTSHUMATO = {"en-af": "Afrikaans", "en-nso": "Sepedi", "en-tn": "Setswana"}
 MULTI30K = {"en-de": "German", "en-fr": "French"}
 PAIRS = {**AUTSHUMATO, **MULTI30K, REVERSING: "backwards"}
+Pairs = Annotated[tuple[str, ...], Field(min_length=1, max_length=len(PAIRS))]
 SYMBOLS, LENGTH = 12, 8  # of sequences to be reversed
 # Xavier's start and normed embeddings: with GPT-2's start the same networks take several times as many steps.
 NETWORK = {**SCHEMES["pre-LN"], "activation": "relu"}
@@ -131,8 +134,8 @@ def _translations(run: RunRecord, pair: str, settings: Settings) -> list[str]:
     )
     assert batch.source_BS is not None
     with torch.no_grad():
-        found = beam_search(model, batch.source_BS, begin=SYMBOLS, end=SYMBOLS, beam=settings.beam, longest=LENGTH)
-    return [_as_words(hypothesis.tokens) for hypothesis in found]
+        answers = beam_search(model, batch.source_BS, begin=SYMBOLS, end=SYMBOLS, beam=settings.beam, longest=LENGTH)
+    return [_as_words(hypothesis.tokens) for hypothesis in answers]
 
 
 def references(pair: str, settings: Settings) -> list[str]:
