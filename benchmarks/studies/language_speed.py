@@ -55,7 +55,7 @@ def _adam(model: torch.nn.Module) -> Callable[[Tensor], None]:
     adam = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
 
     def update(loss: Tensor) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         adam.zero_grad(set_to_none=True)
@@ -70,7 +70,7 @@ def _ours(**choices: Any) -> tuple[Transformer, Callable[[Tensor], None]]:
     optimiser = Optimiser(model, design, OptimiserConfig())
 
     def update(loss: Tensor) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = optimiser.gradient_norm()
         float(norm)
         optimiser.step(1.0, norm)
