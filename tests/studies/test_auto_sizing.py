@@ -12,7 +12,7 @@ from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured
 from deepwide.studies.auto_sizing import BASELINE, HELPS, NO_FEED_FORWARD, WITHOUT, _by_strength, _differences
 
 SMALL = (
-    "seeds=[0, 1]", "depth=1", "width=16", "heads=2", "steps=6", "batch=4", "lr=0.01", "linf1=[200.0]", "l21=[0.001]",
+    "seeds=[0, 1]", "depth=1", "width=16", "heads=2", "steps=6", "batch=4", "lr=0.01", "linf1=[5000.0]", "l21=[0.001]",
     "sentences=6", "context=40", "vocab=280",
 )  # fmt: skip
 

@@ -193,7 +193,7 @@ class AutoSizing(Study):
             {"network": name, "strength": strength, "parameters_left": _mean(group, "parameters_left")}
             | {f"{part}_left": _mean(group, f"{part}_left") for part in ("neurons", "heads")}
             | interval_row("loss", mean_interval([row["loss"] for row in group]))
-            | ({"bleu": _mean(group, "bleu_measured")} if "bleu_measured" in group[0] else {})
+            | _bleu_columns(group)
             for (name, strength), group in groups.items()
         ]
         return Measured(numbers=numbers, tables={"strengths": table, "runs": entries})
@@ -202,12 +202,17 @@ class AutoSizing(Study):
         from deepwide.figures import interval_chart
 
         shown = [
-            {"label": f"{row['parameters_left']:.0%} left, {row['network']}, λ {row['strength']:g}",
-             "value": row["loss"], "low": row["low"], "high": row["high"], "source": row["network"]}
+            {"label": f"{row['parameters_left']:.0%} left, {row['network']}, λ {row['strength']:g}"}
+            | {"value": row[value], "low": row[low], "high": row[high], "source": row["network"], "panel": panel}
+            for panel, value, low, high in (
+                ("validation loss", "loss", "low", "high"),
+                ("BLEU", "bleu", "bleu_low", "bleu_high"),
+            )
             for row in sorted(measured.table("strengths"), key=lambda row: -float(row["parameters_left"]))
-        ]  # fmt: skip
-        under = "validation loss, mean and 95% interval over seeds; share of the baseline's block parameters"
-        return {"sizes": interval_chart(shown, "Loss against what is left of the network", under, axis="loss")}
+            if value in row
+        ]
+        under = "mean and 95% interval over seeds; share of the baseline's block parameters that is left"
+        return {"sizes": interval_chart(shown, "What auto-sizing leaves of a network", under, panels="panel")}
 
 
 def _run_row(sweep: str, run: RunRecord, settings: AutoSizingSettings) -> dict[str, Any]:
@@ -270,6 +275,14 @@ def _by_strength(entries: Sequence[dict[str, Any]]) -> dict[tuple[str, float], l
     for row in entries:
         groups.setdefault((row["network"], row["strength"]), []).append(row)
     return groups
+
+
+def _bleu_columns(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """BLEU on the half that is measured on, where there is any."""
+    if "bleu_measured" not in group[0]:
+        return {}
+    score = mean_interval([row["bleu_measured"] for row in group])
+    return {"bleu": score.value, "bleu_low": score.low, "bleu_high": score.high}
 
 
 def _mean(group: Sequence[Mapping[str, Any]], name: str) -> float:
