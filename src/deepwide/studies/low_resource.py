@@ -90,7 +90,7 @@ Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
 class LowResourceSettings(Part):
     """Which networks learn which pair from how much of it."""
 
-    pairs: Pairs = ("en-nso", "en-de")  # of Autshumato or Multi30k; reversing needs no data and decides nothing
+    pairs: Pairs = ("en-nso",)  # of Autshumato or Multi30k; reversing needs no data and decides nothing
     data: str = ""  # the folder that holds autshumato and multi30k; $DEEPWIDE_DATA if left out
     depths: Depths = (1, 3, 6)  # layers on each side; the one in the middle is called moderate
     uneven: Uneven = ()  # more networks: layers of the encoder, layers of the decoder
@@ -189,7 +189,7 @@ class LowResource(Study):
             "context": 100, "steps": 30_000, "batch": 128, "lr": 3e-4, "dropout": 0.25, "sentences": 1898, "words": 100,
         },
     }  # fmt: skip
-    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 420}
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 300}
     libraries: ClassVar[Mapping[str, str]] = {"torch": "train", "scipy": "fit", "sacrebleu": "translate"}
     method = (
         "Encoder-decoders with as many layers on one side as on the other (and uneven ones, if asked for) learn a pair "
@@ -202,13 +202,14 @@ class LowResource(Study):
     differences = (
         "The original: JoeyNMT, width 256, feed-forward 1024, 4 heads, dropout 0.25 (also on attention weights), 4,000 "
         "byte pairs, Adam at 3e-4 with a plateau schedule, batches of 4,096 tokens, label smoothing 0.1, beam 5, "
-        "trained until the development BLEU stops rising. Here: width 64, short sentences, a minute of training, a "
-        "cosine schedule, dropout on embeddings and sublayers only, small parts of the data. Multi30k's English to "
-        "German stands beside Sepedi because networks this small translate there after a minute (a pilot with another "
-        "seed had 13 BLEU, and 0.8 on Sepedi). The Setswana training file at hand is not the original one. What this "
-        "scale cannot decide: whether networks that translate well are hurt by depth, and whether BLEU doubled. The "
-        "sentence on doubling is read in two ways, since the abstract names Afrikaans and a survey Sepedi; both are "
-        "judged. Preset quick reverses sequences: how the study works, nothing about language."
+        "trained until the development BLEU stops rising. Here: Sepedi alone, width 64, short sentences, a minute of "
+        "training, a cosine schedule, dropout on embeddings and sublayers only, small parts of the data. After that "
+        "such networks predict Sepedi better than chance and do not translate it (a pilot with another seed had 0.8 "
+        "BLEU, and 13 on Multi30k's English to German: pairs that can be added). The Setswana training file at hand is "
+        "not the original one. What this scale cannot decide: whether networks that translate well are hurt by depth, "
+        "and whether BLEU doubled. The sentence on doubling is read in two ways, since the abstract names Afrikaans "
+        "and a survey Sepedi; both are judged. Preset quick reverses sequences: how the study works, nothing about "
+        "language."
     )
 
     def sweeps(self, settings: LowResourceSettings) -> Mapping[str, Mapping[str, Any]]:
