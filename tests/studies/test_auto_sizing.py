@@ -12,7 +12,7 @@ from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured
 from deepwide.studies.auto_sizing import BASELINE, HELPS, NO_FEED_FORWARD, WITHOUT, _by_strength, _differences
 
 SMALL = (
-    "seeds=[0, 1]", "depth=1", "width=16", "heads=2", "steps=6", "batch=4", "lr=0.01", "linf1=[200.0]", "l21=[0.001]",
+    "seeds=[0, 1]", "depth=1", "width=16", "heads=2", "steps=6", "batch=4", "lr=0.01", "linf1=[5000.0]", "l21=[0.001]",
     "sentences=6", "context=40", "vocab=280",
 )  # fmt: skip
 
@@ -69,11 +69,11 @@ def test_translations_are_measured_by_bleu(tmp_path: Path, monkeypatch: pytest.M
     pytest.importorskip("sacrebleu", reason="needs the translate extra")
     monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "autshumato").mkdir()
-    for part, count in (("train", 40), ("dev", 10)):
+    for part, count in (("train", 40), ("dev", 10), ("test", 4)):
         for language, word in (("en", "cat"), ("nso", "katse")):
             lines = "".join(f"{word} {word} {i % 7}\n" for i in range(count))
             (tmp_path / "autshumato" / f"en-nso.{part}.{language}.gz").write_bytes(gzip.compress(lines.encode()))
-    changes = (*SMALL, "task=translation", f'data="{tmp_path}"', "seeds=[0]", "l21=[]")
+    changes = (*SMALL, "task=translation", f'data="{tmp_path}"', "pair=en-nso", "seeds=[0]", "l21=[]")
     result = run_study("auto-sizing", changes=changes, out=tmp_path / "out", processes=1)
     assert {HELPS, WITHOUT} <= set(result.measured.numbers)
     assert all(0 <= row["bleu_measured"] <= 100 for row in result.measured.tables["runs"])

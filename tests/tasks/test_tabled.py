@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import deepwide
@@ -73,6 +74,24 @@ def test_a_batch_of_pairs_is_what_encoder_and_decoder_read(pairs: Path, tokenise
     lines = Counter((line.split("\t")[0], line.split("\t")[1]) for line in pairs.read_text().splitlines())
     assert not seen - lines, "rows of the file, none more often than there"
     assert sum(seen.values()) == 8 * (task.examples // 8)
+
+
+def test_fewer_examples_are_part_of_more_and_the_same_for_every_seed(pairs: Path) -> None:
+    def seen(examples: int | None, seed: int) -> set[bytes]:
+        settings = {"name": "translation"} | ({"examples": examples} if examples else {})
+        task = task_of(RunConfig.of(config("translation", pairs, task=settings)))
+        assert task.examples is not None
+        assert examples in (None, task.examples)
+        batch = task.batch(0, task.examples, seed)
+        assert batch.source_BS is not None
+        width = 60 - batch.source_BS.shape[1]
+        return {row.tobytes() for row in np.pad(batch.source_BS.numpy(), ((0, 0), (0, width)))}
+
+    few, more, every = seen(10, 0), seen(50, 0), seen(None, 0)
+    assert seen(10, 1) == few
+    assert few < more < every
+    with pytest.raises(DeepwideError, match="task.examples is 1,000, and .* has 11. rows to train on"):
+        seen(1000, 0)
 
 
 def test_every_row_comes_once_per_epoch_in_an_order_of_its_own(pairs: Path) -> None:

@@ -222,6 +222,13 @@ def test_how_many_checkpoints_stay_renames_no_run_that_does_not_say() -> None:
         resolve(BASE | {"keep_checkpoints": 1})
 
 
+def test_dropout_renames_no_run_that_has_none() -> None:
+    assert named(resolve(BASE | {"dropout": 0.0})) == named(resolve(BASE)) != named(resolve(BASE | {"dropout": 0.1}))
+    assert "dropout" not in stored_config(resolve(BASE))
+    with pytest.raises(DeepwideError, match="dropout: input should be less than 1"):
+        resolve(BASE | {"dropout": 1.0})
+
+
 def test_every_setting_of_the_first_release_is_stored_whatever_its_value() -> None:
     """The ids of old runs are hashes of all of them."""
     stored = stored_config(resolve(BASE))

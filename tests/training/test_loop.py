@@ -14,7 +14,7 @@ from deepwide.errors import DeepwideError, OutsideError
 from deepwide.model import Transformer, profile
 from deepwide.tasks import Batch, Language, make_task
 from deepwide.training import loop as loop_module
-from deepwide.training import resolve
+from deepwide.training import resolve, trained_model
 from training.builders import MakeRun, finish, weights
 
 PROFILED = {"residual": "admin_profiled", "norm_place": "post", "initialisation": "xavier"}
@@ -30,8 +30,9 @@ LEVINE, LLAMA = {"depth": 2, "width": 16}, {"depth": 1, "width": 16, "preset": "
         {"model": LLAMA, "task": {"name": "reversing", "length": 6, "shortest": 2}},
         {"model": LLAMA, "task": {"name": "matching", "length": 6}},
         {"model": LEVINE | PROFILED, "task": {"name": "sorting", "length": 6}},
+        {"model": LEVINE | PROFILED, "task": {"name": "reversing", "length": 6, "shortest": 2}, "dropout": 0.3},
     ],
-    ids=["levine", "llama", "copying", "reversing", "matching", "profiled"],
+    ids=["levine", "llama", "copying", "reversing", "matching", "profiled", "dropout"],
 )
 def test_a_run_stopped_after_every_step_and_inside_steps_ends_in_the_same_bits(
     make_run: MakeRun, changes: dict[str, Any]
@@ -88,9 +89,10 @@ def test_bits_per_byte_of_bytes_are_nats_over_ln_2_but_for_the_ends_of_documents
 @pytest.mark.parametrize(
     "task", ["language", "copying", "sorting", "reversing", "repeats", "parity", "majority", "matching"]
 )
-def test_micro_batches_do_not_change_the_numbers(make_run: MakeRun, task: str) -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_micro_batches_do_not_change_the_numbers(make_run: MakeRun, task: str, dropout: float) -> None:
     """Also where examples have different numbers of answers: each answer counts the same."""
-    changes: dict[str, Any] = {} if task == "language" else {"task": {"name": task}}
+    changes: dict[str, Any] = {"dropout": dropout} | ({} if task == "language" else {"task": {"name": task}})
     if task == "reversing":
         changes["task"]["shortest"] = 1
     whole, parts = (finish(make_run(f"{n}", **changes, micro_batch=n)).metrics() for n in (4, 1))
@@ -326,3 +328,16 @@ def test_answers_are_smoothed_in_training_and_not_in_evaluation(make_run: MakeRu
     assert before[0]["loss"] == after[0]["loss"]
     losses = [next(record["loss"] for record in records if record["kind"] == "train") for records in (before, after)]
     assert losses[0] != losses[1]
+
+
+def test_dropout_is_on_in_training_and_off_in_evaluation(make_run: MakeRun) -> None:
+    plain = finish(make_run("plain", task={"name": "majority"}, steps=1)).metrics()
+    dropped = finish(make_run("dropped", task={"name": "majority"}, steps=1, dropout=0.4))
+    records = dropped.metrics()
+    assert records[0]["kind"] == "validation"
+    assert records[0]["loss"] == plain[0]["loss"]
+    first = [next(record["loss"] for record in each if record["kind"] == "train") for each in (plain, records)]
+    assert first[0] != first[1]
+    tokens = torch.ones(2, 15, dtype=torch.long)
+    model = trained_model(dropped)
+    assert torch.equal(model(tokens), model(tokens))

@@ -69,7 +69,7 @@ def label_names(source: str, table: Table) -> tuple[str, ...]:
                 what = many if len(names) > MOST_LABELS else f"one has more than {LONGEST_LABEL} letters"
                 raise DeepwideError(
                     f"column '{table.columns[1]}' of {quoted(place, 200)} does not hold labels: {what} "
-                    "(settings task.text and task.label)."
+                    "(settings task.text and task.label: columns by name, or by number from 1)."
                 )
     if len(names) < 2:
         raise DeepwideError(f"{quoted(source, 200)} has {len(names)} label, and classes are at least two.")

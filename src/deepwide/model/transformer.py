@@ -14,6 +14,7 @@ from deepwide.model.architecture import Architecture, logits_multiplier
 from deepwide.model.architecture import Stack as StackShape
 from deepwide.model.attention import Attention, CrossAttention, Past, allowed_pairs
 from deepwide.model.cache import NO_TAPE, Edit, Recorder, Tape
+from deepwide.model.dropout import Dropout
 from deepwide.model.head import Classifier, cross_entropy, pool
 from deepwide.model.initialisation import initialise
 from deepwide.model.layers import FEED_FORWARD, NORMS, RESIDUAL, Rotation, alibi_bias, rotation
@@ -27,9 +28,10 @@ class Block(nn.Module):
     LayerNorm scaling of Sun et al. 2025.
     """
 
-    def __init__(self, design: Architecture, stack: StackShape, layer: int) -> None:
+    def __init__(self, design: Architecture, stack: StackShape, layer: int, dropout: Dropout) -> None:
         super().__init__()
         s = design.shape
+        self.dropout = dropout
 
         def norm() -> nn.Module:
             return NORMS[s.norm](s.width, design.norm_eps)
@@ -109,17 +111,19 @@ class Block(nn.Module):
         f_BTD = tape("output", f_BTD)
         if self.place == "peri":
             f_BTD = tape("normed_output", getattr(self, f"{sublayer}_out_norm")(f_BTD))
-        x_BTD = getattr(self, f"{sublayer}_join")(x_BTD, f_BTD)
+        x_BTD = getattr(self, f"{sublayer}_join")(x_BTD, self.dropout(f_BTD))
         return getattr(self, f"{sublayer}_norm")(x_BTD) if self.place == "post" else x_BTD
 
 
 class Stack(nn.Module):
     """Positions, blocks and the final norm: all of a network between its embedding and its head."""
 
-    def __init__(self, design: Architecture, stack: StackShape, embedding: nn.Embedding | None = None) -> None:
+    def __init__(
+        self, design: Architecture, stack: StackShape, dropout: Dropout, embedding: nn.Embedding | None = None
+    ) -> None:
         super().__init__()
         s = design.shape
-        self.causal, self.in_pairs = stack.causal, design.shape.mixing is None
+        self.causal, self.in_pairs, self.dropout = stack.causal, s.mixing is None, dropout
         if embedding is not None:
             self.embedding = embedding  # first, where it always was: the order of parameters is part of a run
         self.positions: Tensor | None = None
@@ -127,7 +131,7 @@ class Stack(nn.Module):
             self.positions = nn.Parameter(torch.empty(s.context + s.extra_positions, s.width))
         self.context, self.extra_positions = s.context, s.extra_positions
         self.embedding_norm = NORMS[s.norm](s.width, design.norm_eps) if s.embedding_norm else None
-        self.blocks = nn.ModuleList(Block(design, stack, layer) for layer in range(stack.depth))
+        self.blocks = nn.ModuleList(Block(design, stack, layer, dropout) for layer in range(stack.depth))
         self.final_norm = NORMS[s.norm](s.width, design.norm_eps) if s.final_norm else None
 
     def read(
@@ -149,6 +153,7 @@ class Stack(nn.Module):
             x_BTD = x_BTD + tape("positions", self.positions[first : first + T])
         if self.embedding_norm is not None:
             x_BTD = tape("embedding_norm", self.embedding_norm(x_BTD))
+        x_BTD = self.dropout(x_BTD)
         allowed = allowed_pairs(padding_BT, T, causal=self.causal) if self.in_pairs else padding_BT
         source_allowed = None if source_padding_BS is None else source_padding_BS[:, None, None, :]
         for layer, block in enumerate(self.blocks):
@@ -171,11 +176,11 @@ class Transformer(Stack):
 
     def __init__(self, design: Architecture, seed: int = 0) -> None:
         s = design.shape
-        super().__init__(design, design.stack, nn.Embedding(s.vocab, s.width))
+        super().__init__(design, design.stack, Dropout(), nn.Embedding(s.vocab, s.width))
         self.design = design
         self.head = None if s.tied or s.head != "tokens" else nn.Linear(s.width, s.vocab, bias=False)
         self.head_bias = nn.Parameter(torch.zeros(s.vocab)) if s.head_bias and s.head == "tokens" else None
-        self.encoder = Stack(design, design.encoder) if s.kind == "encoder-decoder" else None
+        self.encoder = Stack(design, design.encoder, self.dropout) if s.kind == "encoder-decoder" else None
         self.classifier = Classifier(design) if s.head != "tokens" else None
         self.logits_multiplier = logits_multiplier(design)
         cos, sin = rotation(s.context, s.head_dim, design.rotary_base) if s.positions == "rotary" else (None, None)

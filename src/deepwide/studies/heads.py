@@ -145,15 +145,15 @@ class HeadsSettings(Part):
     depths: tuple[Positive, ...] = (2, 4)  # layers of the decoders that are trained here; may be none
     text: str = "wikitext-2"  # what they are trained on
     vocab: Positive = 2000
-    width: Positive = 128
-    steps: Positive = 800
+    width: Positive = 64
+    steps: Positive = 400
     batch: Positive = 16
     lr: float = 2e-3
     sentences: Positive = 1000  # of the treebank, to choose heads on, and as many again to measure them on
     longest: Positive = 60  # words of a sentence
-    documents: Positive = 40  # of GUM, likewise
+    documents: Positive = 20  # of GUM, likewise
     window: Positive = 100  # words of a document that are read together
-    names: Positive = 500  # examples of GAP, likewise
+    names: Positive = 300  # examples of GAP, likewise
     closely: Positive = 60  # sentences for shares, entropies, distances and gradients
     directions: Positive = 4  # random directions of the output whose gradients are taken
     seed: Natural = 0  # of the networks trained here, and of the random directions
@@ -255,7 +255,7 @@ class HeadsStudy(Study):
         "paper": {"models": ("bert-base-uncased",), "depths": (), "sentences": 2000, "documents": 130, "names": 2000,
                   "closely": 1000},
     }  # fmt: skip
-    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 1600}
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 600}
     libraries: ClassVar[Mapping[str, str]] = {"torch": "train", "tokenizers": "train", "scipy": "fit"}
     method = (
         "Networks are run on single sentences, and the attention of every head is taken. Pieces are joined to words: "

@@ -30,10 +30,13 @@ def run_table(settings: Training, task: Mapping[str, Any], *, examples: int, eva
     }
 
 
-def finished_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Every run of these sweeps, all trained to their end: a study that compares networks needs all of them."""
+def finished_runs(folders: Iterable[Path], also: tuple[str, ...] = ()) -> list[RunRecord]:
+    """Every run of these sweeps, all trained to their end: a study that compares networks needs all of them.
+
+    `also` names other ends that the study counts, such as diverged.
+    """
     runs = [run for folder in folders for run in read_runs(folder)]
-    failed = [run.id for run in runs if run.status != "done"]
+    failed = [run.id for run in runs if run.status not in ("done", *also)]
     if failed or not runs:
         which = f"these have not finished well: {', '.join(failed)}" if failed else "there are none"
         raise DeepwideError(f"the study needs every run, and {which}.")

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from deepwide.data import DataConfig, Table, draws, key_of, permuted
 from deepwide.errors import DeepwideError
-from deepwide.settings import Part
+from deepwide.settings import Part, Positive
 from deepwide.shape import Head, Kind
 from deepwide.tasks.task import Batch, answer_metrics, measure_answers
 
@@ -115,8 +115,24 @@ class Tabled:
         return self.corpus.checksum
 
     @cached_property
-    def _training(self) -> tuple[Rows, Integers]:
+    def _that_fit(self) -> tuple[Rows, Integers]:
         return self._part(self.corpus.train, "training")
+
+    @cached_property
+    def _training(self) -> tuple[Rows, Integers]:
+        """The rows to learn from. Which of them a smaller number leaves does not depend on the seed; the smaller
+        selection is part of the larger."""
+        rows, usable = self._that_fit
+        wanted = self.given.examples
+        if wanted is None:
+            return rows, usable
+        if wanted > len(usable):
+            raise DeepwideError(
+                f"task.examples is {wanted:,}, and '{self.data.source}' has {len(usable):,} rows to train on: give "
+                "fewer, or leave it out."
+            )
+        chosen = permuted(np.arange(wanted, dtype=np.uint64), len(usable), key_of(self.name, "examples"))
+        return rows, usable[chosen.astype(np.int64)]
 
     @cached_property
     def _validation(self) -> tuple[Rows, Integers]:
@@ -139,7 +155,7 @@ class Tabled:
     @property
     def left_out(self) -> int:
         """Rows of both parts that do not fit."""
-        return sum(len(rows) - len(usable) for rows, usable in (self._training, self._validation))
+        return sum(len(rows) - len(usable) for rows, usable in (self._that_fit, self._validation))
 
     @property
     def unfit(self) -> str:
@@ -188,6 +204,7 @@ class TranslationSettings(Part):
     target: Name = "target"  # column to translate to
     languages: Annotated[str, Field(min_length=3, max_length=40)] | None = None  # of a folder's aligned files, as en-de
     held_out: Path | None = None  # pairs to validate on, instead of a share of the data
+    examples: Positive | None = None  # training pairs that are used, drawn evenly; all that fit if left out
 
 
 class Translation(Tabled):
@@ -239,6 +256,7 @@ class ClassificationSettings(Part):
     label: Name = "label"  # column of labels
     labels: Names | None = None  # the classes; those that the data have, if left out
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
+    examples: Positive | None = None  # training rows that are used, drawn evenly; all if left out
     spread: bool = False  # validate on rows from all over, not on the first ones: for rows that are sorted by label
 
 
@@ -303,6 +321,7 @@ class HalvesSettings(Part):
     text: Name = "text"  # column of texts, by name or number
     label: Name = "label"  # column of labels
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
+    examples: Positive | None = None  # training rows that are used, drawn evenly; all if left out
 
 
 class Halves(Tabled):

@@ -206,6 +206,7 @@ class RunConfig(Part):
     precision: Literal["fp32", "bf16"] = "fp32"
     compile: bool = False
     seed: Natural = 0
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of the answer given to all tokens alike
     log_every: Positive | None = None  # steps; a two-hundredth of the run
     checkpoint_every: Positive | None = None  # steps; a tenth of the run

@@ -159,6 +159,9 @@ class Learner:
         for start in range(0, self.share, self.micro):
             self._leave_if_asked()
             rows = batch.rows(start, start + self.micro).to(self.device)
+            if self.config.dropout:
+                share, seed, when = self.config.dropout, self.config.seed, f"{step}/{self.here.rank}"
+                self.model.dropout.begin(share, seed, when, first=start, rows=self.share)
             loss = self._loss(rows) * (rows.answers / answers)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()

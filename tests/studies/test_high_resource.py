@@ -1,0 +1,65 @@
+"""The study of deep encoders: its rules on made-up numbers, and a run so small that nothing is decided."""
+
+from pathlib import Path
+
+import pytest
+
+import deepwide
+from deepwide.answers import Interval
+from deepwide.errors import DeepwideError
+from deepwide.model import SCHEMES
+from deepwide.run import RunFolder, read_runs
+from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
+from deepwide.studies.high_resource import BEST, DEEPER_BLEU, DEEPER_LOSS, RESCUED, _row
+
+SMALL = ("encoders=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "beam=2")
+ABOVE, BELOW, UNCLEAR = Interval(1.0, 0.5, 1.5), Interval(-1.0, -1.5, -0.5), Interval(0.2, -0.3, 0.7)
+
+
+def outcomes(number: Interval, seeds: int = 3, best: float = 10.0) -> list[str]:
+    numbers = dict.fromkeys((DEEPER_BLEU, DEEPER_LOSS, RESCUED), number)
+    measured = Measured(numbers={"seeds": Interval(seeds), BEST: Interval(best)} | numbers)
+    return [rule.judge(measured).outcome for rule in find_study("high-resource").rules]
+
+
+def test_each_rule_can_say_each_thing() -> None:
+    assert outcomes(ABOVE) == [REPRODUCED] * 3
+    assert outcomes(BELOW) == [NOT_REPRODUCED] * 3
+    assert outcomes(UNCLEAR) == outcomes(ABOVE, seeds=2) == [NOT_DECIDABLE] * 3
+    assert outcomes(ABOVE, best=4.9) == [NOT_DECIDABLE, REPRODUCED, REPRODUCED], "who does not translate has no BLEU"
+
+
+def test_a_run_without_data_compares_depths_and_schemes(tmp_path: Path) -> None:
+    pytest.importorskip("sacrebleu", reason="needs the translate extra")
+    result = run_study("high-resource", changes=SMALL, out=tmp_path, processes=1)
+    assert {verdict.outcome for verdict in result.verdicts} == {NOT_DECIDABLE}
+    shapes = {(row["scheme"], row["encoder"]): row for row in result.measured.tables["shapes"]}
+    assert set(shapes) == {("ADMIN", 1), ("ADMIN", 2), ("post-LN", 2)}
+    numbers = result.measured.numbers
+    assert numbers[DEEPER_LOSS].value == pytest.approx(shapes["ADMIN", 1]["loss"] - shapes["ADMIN", 2]["loss"])
+    assert numbers[RESCUED].value == pytest.approx(shapes["post-LN", 2]["loss"] - shapes["ADMIN", 2]["loss"])
+    assert {DEEPER_BLEU, BEST} <= set(numbers)
+    assert "translations" not in (tmp_path / "runs.csv").read_text()
+    assert "<svg" in (tmp_path / "encoders.svg").read_text()
+
+
+def test_a_run_that_diverged_counts_with_the_loss_it_began_with(tmp_path: Path) -> None:
+    model = {"depth": 1, "encoder_depth": 2, "width": 16, "heads": 2, **SCHEMES["post-LN"]}
+    run = {"task": {"name": "reversing", "length": 8}, "model": model, "steps": 20, "optimiser": {"lr": 90, "clip": 0}}
+    deepwide.train(run, runs=tmp_path, threads=1)
+    record = read_runs(tmp_path)[0]
+    assert record.status == "diverged"
+    row = _row(record, "en-de", find_study("high-resource").settings("cpu"))  # type: ignore[arg-type]
+    assert row["loss"] == RunFolder.open(record.path).metrics()[0]["loss"]
+    assert (row["encoder"], row["decoder"], row["translations"], row["scheme"]) == (2, 1, [], "post-LN")
+
+
+@pytest.mark.parametrize("change", ["seeds=[]", "encoders=[]", 'pairs=["en-de"]', "beam=0"])
+def test_settings_that_measure_nothing_cost_a_sentence(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPWIDE_DATA", str(tmp_path))
+    with pytest.raises(DeepwideError) as caught:
+        run_study("high-resource", changes=(*SMALL, change), out=tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith((".", "?"))
