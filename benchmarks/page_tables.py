@@ -181,8 +181,13 @@ def coverage_table() -> str:
 def decomposition_table() -> str:
     """What the interval loses in width and in coverage without one thing that the model allows for."""
     measured = result("fit/decomposition.json")["switched off"]
-    shown = ("independent (A)", "smooth misfit 0.5% (A)", "depth offsets 0.4% (A)")
-    shown += ("2.7 times steeper when too shallow (A)", "truth ceiling at 5 layers (A)")
+    shown = [
+        "independent (A)",
+        "smooth misfit 0.5% (A)",
+        "depth offsets 0.4% (A)",
+        "2.7 times steeper when too shallow (A)",
+        "truth ceiling at 5 layers (A)",
+    ]
     rows = [f"| taken away | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
     for name, switched in measured.items():
         cells = [

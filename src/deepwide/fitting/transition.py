@@ -269,7 +269,8 @@ def _line(curves: Curves, crossings: list[Crossing], slope: float | None) -> tup
 def _least_freedom(curves: Curves, crossings: list[Crossing]) -> int:
     """Of the depths that the line's crossings are of, the fewest degrees of freedom of a noise."""
     depths = {depth for crossing in crossings for depth in (crossing.shallow, crossing.deep)}
-    return max(1, int(min(curves.dofs[curves.index(depth)] for depth in depths)))
+    least = min(curves.dofs[curves.index(depth)] for depth in depths)
+    return max(1, int(least + 1e-6))  # 5 may come out as 4.999…
 
 
 def _resamples_of(pair: Any) -> dict[str, Any]:
