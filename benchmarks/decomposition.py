@@ -134,7 +134,7 @@ def beyond(row: Row, stated: Mapping[str, Any]) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--number", type=int, default=40)
+    parser.add_argument("--number", type=int, default=25)
     parser.add_argument("--coverage", type=Path, default=Path("results/fit/coverage.json"))
     args = parser.parse_args(arguments)
     rows = {label(row): row for row in ROWS}
