@@ -90,7 +90,7 @@ def test_fewer_examples_are_part_of_more_and_the_same_for_every_seed(pairs: Path
     few, more, every = seen(10, 0), seen(50, 0), seen(None, 0)
     assert seen(10, 1) == few
     assert few < more < every
-    with pytest.raises(DeepwideError, match="task.examples is 1,000, and .* has 11. rows to train on"):
+    with pytest.raises(DeepwideError, match=r"task.examples is 1,000, and .* has 11. rows to train on"):
         seen(1000, 0)
 
 
