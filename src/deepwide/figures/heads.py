@@ -77,8 +77,10 @@ def share_lines(
     charts: list[Any] = []
     for panel in dict.fromkeys(row["panel"] for row in rows):
         here = [row for row in rows if row["panel"] == panel]
+        layers = sorted({row["layer"] for row in here})
+        ticks = layers[:: -(-len(layers) // 6)]  # at most six, all of them layers
         base = alt.Chart(inline(here)).encode(
-            x=alt.X("layer:Q", title="layer", axis=alt.Axis(grid=False, format="d", tickMinStep=1)),
+            x=alt.X("layer:Q", title="layer", axis=alt.Axis(grid=False, format="d", values=ticks)),
             y=alt.Y("share:Q", title=None if charts else y_title, scale=alt.Scale(domain=[0, 1])),
             color=colour,
         )
