@@ -211,6 +211,21 @@ def test_a_model_larger_than_the_memory_of_its_machine_is_warned_of(
     assert ("whose 80 GB per device are too few" in answer.brief()) is not fits
 
 
+@pytest.mark.parametrize(
+    ("ranks", "machine", "other"),
+    [(8, "captured", True), (1, "captured", False), (8, "tensor-8", False), (4, "tensor-8", True)],
+)
+def test_times_of_another_number_of_devices_than_asked_for_are_warned_of(ranks: int, machine: str, other: bool) -> None:
+    answer = limited("7B", machine=machine, latency="8ms", tensor_parallel=ranks, kv_heads=8)
+    assert ("other-devices" in [note.code for note in answer.notes]) is other
+    assert (f", not {ranks})" in answer.brief()) is other
+
+
+def test_the_brief_says_that_times_are_of_another_precision() -> None:
+    assert "on captured in bf16" in limited("7B", machine="captured", inference_precision="int4").brief()
+    assert "in bf16" not in limited("7B", machine="captured").brief()
+
+
 def test_a_size_below_the_budget_is_said_in_the_brief_and_in_the_heading() -> None:
     answer = limited("7B", machine="captured", latency="2ms")
     first = answer.brief().splitlines()[0]

@@ -27,6 +27,7 @@ FIRST = (
     "experts-without-data",
     "law-extrapolated",
     "exceeds-memory",
+    "other-devices",
 )  # notes that stand beside the answer, not below it
 NARROW = 44  # columns that the values of a list of facts need beside their labels
 

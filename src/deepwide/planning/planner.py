@@ -206,6 +206,11 @@ class Plan(Answer):
         quick = ""
         if self.speed is not None:
             quick = f", {show_time(self.speed.decode_seconds.value)} per token on {self.speed.machine}"
+            data = {note.code: note.data for note in self.notes}
+            if other := data.get("other-devices"):
+                quick += f" ({plural(self.speed.devices, 'device')}, not {other['tensor_parallel']})"
+            if "precision-of-times" in data:
+                quick += f" in {self.speed.weights}"
             if not self.speed.fits:
                 quick += f", whose {show_bytes(self.speed.memory_bytes or 0)} per device are too few"
         inner = f"feed-forward {s.ff_width:,}"
@@ -315,10 +320,10 @@ def plan(
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
     decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us)
-    limited = None
+    limited, given_ranks = None, wanted.tensor_parallel
     if (machine, latency, throughput) != (None, None, None):
         limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
-        ranks = math.lcm(wanted.tensor_parallel, limited.machine.devices)
+        ranks = math.lcm(given_ranks, limited.machine.devices)
         if ranks != wanted.tensor_parallel:
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
@@ -377,7 +382,7 @@ def plan(
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
         notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
-        + ([] if speed is None else speed.notes(chosen.name, inference_precision)),
+        + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks)),
         mixture=mixture,
         speed=speed,
         split=split,

@@ -15,7 +15,7 @@ from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
 from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
 from deepwide.planning.style import GRANULARITY_MISS, Style
-from deepwide.quantities import show_bytes, show_count, show_time
+from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Speed:
         """Whether weights and cache fit into the memory of each device, as far as both are known."""
         return None in (self.device_bytes, self.memory_bytes) or (self.device_bytes or 0) <= (self.memory_bytes or 0)
 
-    def notes(self, law: str, precision: str) -> list[Note]:
-        """What the limit did to the plan, which machine it is about, and whether it fits there."""
+    def notes(self, law: str, precision: str, tensor_parallel: int = 1) -> list[Note]:
+        """What the limit did to the plan, which machine it is about, and whether it is the one asked for and fits."""
         notes = [] if self.limit_seconds is None else [self._against_the_plan(law)]
         if (other := self.quicker_and_better) is not None:
             text = (
@@ -85,6 +85,12 @@ class Speed:
         if precision != self.weights:
             text = f"times are those of weights in {self.weights}, memory is that of weights in {precision}"
             notes.append(Note.of("precision-of-times", text, times=self.weights, memory=precision))
+        if tensor_parallel not in (1, self.devices):
+            text = (
+                f"every layer is to be shared by {tensor_parallel} devices, and times are those of "
+                f"{plural(self.devices, 'device')}: plan for a machine of {tensor_parallel}, or expect other times"
+            )
+            notes.append(Note.of("other-devices", text, times=self.devices, tensor_parallel=tensor_parallel))
         needed, room = self.device_bytes, self.memory_bytes
         if needed is not None and room is not None and not self.fits:
             each = "each of its devices" if self.devices > 1 else "it"

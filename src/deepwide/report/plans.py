@@ -9,7 +9,8 @@ from deepwide.planning import RULE_OF_COST, Audit, Plan
 from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
 
-FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory")  # notes that make the whole answer doubtful
+# Notes that make the whole answer doubtful.
+FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory", "other-devices")
 
 
 def plan_report(plan: Plan) -> Report:
