@@ -11,6 +11,7 @@ from deepwide.model import SCHEMES
 from deepwide.run import RunFolder, read_runs
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.high_resource import BEST, DEEPER_BLEU, DEEPER_LOSS, RESCUED, _row
+from studies.published import check_judged_by_the_rules_that_stand_here
 
 SMALL = ("encoders=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "beam=2")
 ABOVE, BELOW, UNCLEAR = Interval(1.0, 0.5, 1.5), Interval(-1.0, -1.5, -0.5), Interval(0.2, -0.3, 0.7)
@@ -63,3 +64,7 @@ def test_settings_that_measure_nothing_cost_a_sentence(
         run_study("high-resource", changes=(*SMALL, change), out=tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith((".", "?"))
+
+
+def test_what_is_published_was_judged_by_these_rules() -> None:
+    check_judged_by_the_rules_that_stand_here("high-resource")
