@@ -11,6 +11,7 @@ from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.heads import RELATIONS
 from deepwide.studies.looking import ALIKE, ALL_LESS, ALL_WORDS, ANTECEDENT_LESS, GRADIENT, SEPARATOR
+from studies.published import check_judged_by_the_rules_that_stand_here
 
 KEYS = ("specialised", "sharp", "no-head", "coreference", "separator", "unimportant", "alike")
 PUBLISHED = {"det": 0.943, "obj": 0.868, "nmod:poss": 0.805, "aux:pass": 0.941, "compound:prt": 0.991}
@@ -188,3 +189,7 @@ def test_relations_of_the_claims_are_those_of_the_treebank(shared_data: Path) ->
 
     seen = {name for s in read_conllu(shared_data / "ud_ewt" / "en_ewt-ud-test.conllu.gz") for name in s.relations}
     assert set(RELATIONS) <= seen
+
+
+def test_what_is_published_was_judged_by_these_rules() -> None:
+    check_judged_by_the_rules_that_stand_here("heads")

@@ -10,6 +10,7 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.low_resource import DEEP_BLEU, DEEP_LOSS, MORE_DATA
+from studies.published import check_judged_by_the_rules_that_stand_here
 
 SMALL = (
     "depths=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "context=40",
@@ -92,3 +93,7 @@ def test_the_paper_s_preset_has_the_original_s_network() -> None:
     chosen: Any = find_study("low-resource").settings("paper")
     assert (chosen.width, chosen.heads, chosen.feed_forward, chosen.dropout, chosen.vocab) == (256, 4, 4, 0.25, 4000)
     assert chosen.depths == (1, 2, 3, 4, 5, 6)
+
+
+def test_what_is_published_was_judged_by_these_rules() -> None:
+    check_judged_by_the_rules_that_stand_here("low-resource")
