@@ -53,6 +53,7 @@ STEPS = (
     Step("train.speed", "--out results/train/speed.json"),
     Step("train.together", "--out results/train/together.json"),
     Step("separation"),
+    Step("separation.verified"),
     Step("sweep_scale"),
     Step("evidence", "--data DATA", "data"),
     Step("prediction", "--data DATA --out results/fit/prediction.json", "data"),

@@ -208,12 +208,13 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Path) -> bytes:
+    def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    law = written(tmp_path, GOOD)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(DeepwideError, match=r"cannot read .*: Permission denied\.$"):
-        load_law(written(tmp_path, GOOD))
+        load_law(law)
 
 
 def test_our_own_file_passes_the_validation_that_it_is_spared() -> None:
