@@ -10,6 +10,7 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.auto_sizing import BASELINE, HELPS, NO_FEED_FORWARD, WITHOUT, _by_strength, _differences
+from studies.published import check_judged_by_the_rules_that_stand_here
 
 SMALL = (
     "seeds=[0, 1]", "depth=1", "width=16", "heads=2", "steps=6", "batch=4", "lr=0.01", "linf1=[5000.0]", "l21=[0.001]",
@@ -88,3 +89,7 @@ def test_settings_that_measure_nothing_cost_a_sentence(
         run_study("auto-sizing", changes=(*SMALL, change), out=tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith((".", "?"))
+
+
+def test_what_is_published_was_judged_by_these_rules() -> None:
+    check_judged_by_the_rules_that_stand_here("auto-sizing")
