@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.tasks import Batch, make_task
+from deepwide.tasks.generated import TOGETHER, Draw
+from deepwide.tasks.sequences import Copying
 from deepwide.tasks.task import BUILT_IN
 
 NAMES = list(BUILT_IN)
@@ -30,6 +32,25 @@ def test_a_batch_is_its_examples_however_it_is_cut(
     assert len(whole) == rows
     for i in range(rows):
         assert same(whole.rows(i, i + 1), task.batch(first + i, 1, seed))
+
+
+def test_small_batches_are_computed_together_and_are_what_they_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    generate = Copying.generate
+
+    def counted(self: Copying, draw: Draw) -> Batch:
+        calls.append(len(draw))
+        return generate(self, draw)
+
+    monkeypatch.setattr(Copying, "generate", counted)
+    task = make_task("copying", {"length": 77})
+    for step in range(20):
+        batch = task.batch(4 * step, 4, 5)
+        alone = generate(
+            task, Draw(("copying", Copying.version, "training", 5), np.arange(4 * step, 4 * step + 4, dtype=np.uint64))
+        )
+        assert same(batch, alone)
+    assert calls == [4 * (TOGETHER // (4 * task.context))]
 
 
 @pytest.mark.parametrize("name", NAMES)

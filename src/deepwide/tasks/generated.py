@@ -4,6 +4,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Integers = NDArray[np.int64]
+TOGETHER = 1 << 16  # tokens that are computed at once: numpy takes nearly as long for one small batch as for fifty
 
 
 class Draw:
@@ -79,10 +81,11 @@ class Generated(Part):
         return hashlib.sha256(f"deepwide/task/{what}".encode()).hexdigest()[:32]
 
     def batch(self, first: int, rows: int, seed: int) -> Batch:
-        index = np.arange(first, first + rows, dtype=np.uint64)
-        if self.examples is not None:
-            index = self._within_epochs(index, seed)
-        return self.generate(Draw((self.name, self.version, "training", seed), index))
+        count = rows * max(1, TOGETHER // (rows * self.context))
+        start = first - first % count
+        if start + count < first + rows:  # batches of another size than this, from some point on
+            start, count = first, rows
+        return _training_examples(self, start, count, seed).rows(first - start, first - start + rows)
 
     def evaluation(self, examples: int, together: int) -> Iterator[Batch]:
         for start in range(0, examples, together):
@@ -108,3 +111,12 @@ class Generated(Part):
             key = key_of(self.name, self.version, "order", seed, int(epoch))
             result[here] = permuted(index[here] % size, self.examples, key)
         return result
+
+
+@lru_cache(maxsize=2)
+def _training_examples(task: Generated, first: int, count: int, seed: int) -> Batch:
+    """Examples of several batches; since each depends on its own number alone, they are those of one batch."""
+    index = np.arange(first, first + count, dtype=np.uint64)
+    if task.examples is not None:
+        index = task._within_epochs(index, seed)
+    return task.generate(Draw((task.name, task.version, "training", seed), index))
