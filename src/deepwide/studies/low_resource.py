@@ -35,8 +35,8 @@ LEAST_BLEU = 5.0  # of the best networks: below it they do not translate yet
 ORIGINAL_WIDTH = 256
 EARLIER = {"en-tn": 33.53, "en-nso": 24.16, "en-af": 35.26}  # BLEU before the paper
 DEEP_BLEU = "BLEU of the deepest networks less that of moderate ones, most data"
-DEEP_LOSS = "loss of the deepest networks less that of moderate ones, fewest data"
-MORE_DATA = "what depth gains in loss with the most data less what it gains with the fewest"
+DEEP_LOSS = "least loss of the deepest networks less that of moderate ones, fewest data"
+MORE_DATA = "what depth gains in least loss with the most data less what it gains with the fewest"
 BEST = "best mean BLEU of a shape"
 
 
@@ -90,18 +90,18 @@ Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
 class LowResourceSettings(Part):
     """Which networks learn which pair from how much of it."""
 
-    pairs: Pairs = ("en-nso",)  # of Autshumato or Multi30k; reversing needs no data and decides nothing
+    pairs: Pairs = ("en-de",)  # of Autshumato or Multi30k; reversing needs no data and decides nothing
     data: str = ""  # the folder that holds autshumato and multi30k; $DEEPWIDE_DATA if left out
     depths: Depths = (1, 3, 6)  # layers on each side; the one in the middle is called moderate
     uneven: Uneven = ()  # more networks: layers of the encoder, layers of the decoder
-    examples: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=20)] = (500, 4000)  # pairs; 0: all
-    seeds: Seeds = (0, 1, 2)
+    examples: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=20)] = (1000, 5000, 0)  # pairs; 0: all
+    seeds: Seeds = (10, 11, 12, 13)
     width: Positive = 64
     heads: Positive = 4
     feed_forward: Positive = 4  # width of the feed-forward over the width
     vocab: Positive = 2000
     context: Positive = 24  # tokens of a sentence at most; longer pairs are left out
-    steps: Positive = 700
+    steps: Positive = 1200
     batch: Positive = 16
     lr: float = 3e-3
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of embeddings and of what sublayers add, in training
@@ -139,8 +139,9 @@ class LowResource(Study):
                 "With the fewest data deep networks predict held-out translations worse than moderate ones.",
                 "the same in loss, which can be measured before networks translate",
             ),
-            "With the fewest data: validation loss of the deepest less that of those in the middle, mean over pairs "
-            "and seeds. Reproduced if its 95% interval over seeds is above 0, not reproduced if below.",
+            "With the fewest data: the least validation loss of a run (of all evaluations, as the original stops when "
+            "it no longer improves), of the deepest less that of those in the middle, mean over pairs and seeds. "
+            "Reproduced if its 95% interval over seeds is above 0, not reproduced if below.",
             deep_loses_on_few,
         ),
         Rule(
@@ -149,9 +150,9 @@ class LowResource(Study):
                 "The more data, the more depth pays.",
                 "the paper's reason: depths in use were tuned on millions of pairs",
             ),
-            "What depth gains is the loss of the shallowest less that of the deepest, mean over pairs. Reproduced if "
-            "the 95% interval over seeds of its difference between the most and the fewest data is above 0, not "
-            "reproduced if below.",
+            "What depth gains is the least loss of the shallowest less that of the deepest, mean over pairs. "
+            "Reproduced if the 95% interval over seeds of its difference between the most and the fewest data is above "
+            "0, not reproduced if below.",
             depth_pays_with_data,
         ),
         Rule(
@@ -189,7 +190,7 @@ class LowResource(Study):
             "context": 100, "steps": 30_000, "batch": 128, "lr": 3e-4, "dropout": 0.25, "sentences": 1898, "words": 100,
         },
     }  # fmt: skip
-    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 300}
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 1000}
     libraries: ClassVar[Mapping[str, str]] = {"torch": "train", "scipy": "fit", "sacrebleu": "translate"}
     method = (
         "Encoder-decoders with as many layers on one side as on the other (and uneven ones, if asked for) learn a pair "
@@ -202,14 +203,16 @@ class LowResource(Study):
     differences = (
         "The original: JoeyNMT, width 256, feed-forward 1024, 4 heads, dropout 0.25 (also on attention weights), 4,000 "
         "byte pairs, Adam at 3e-4 with a plateau schedule, batches of 4,096 tokens, label smoothing 0.1, beam 5, "
-        "trained until the development BLEU stops rising. Here: Sepedi alone, width 64, short sentences, a minute of "
-        "training, a cosine schedule, dropout on embeddings and sublayers only, small parts of the data. After that "
-        "such networks predict Sepedi better than chance and do not translate it (a pilot with another seed had 0.8 "
-        "BLEU, and 13 on Multi30k's English to German: pairs that can be added). The Setswana training file at hand is "
-        "not the original one. What this scale cannot decide: whether networks that translate well are hurt by depth, "
-        "and whether BLEU doubled. The sentence on doubling is read in two ways, since the abstract names Afrikaans "
-        "and a survey Sepedi; both are judged. Preset quick reverses sequences: how the study works, nothing about "
-        "language."
+        "trained until the development BLEU stops rising. Here: width 64, short sentences, a minute of training, a "
+        "cosine schedule, dropout on embeddings and sublayers only. In that time networks this small do not learn "
+        "Autshumato's Sepedi or Afrikaans (1 BLEU or less in an earlier run and in trials), so preset cpu has parts of "
+        "Multi30k's English to German, 29,000 captions, as a stand-in for a low-resource pair; `--set pairs` takes the "
+        "original ones. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged by the loss at the "
+        "end of training, which rewards whoever learns least by heart: the rules now take the least loss. BLEU is that "
+        "of the network at the end. The Setswana training file at hand is not the original one. What this scale cannot "
+        "decide: whether networks that translate well are hurt by depth, and whether BLEU doubled. The sentence on "
+        "doubling is read in two ways, since the abstract names Afrikaans and a survey Sepedi; both are judged. Preset "
+        "quick reverses sequences: how the study works, nothing about language."
     )
 
     def sweeps(self, settings: LowResourceSettings) -> Mapping[str, Mapping[str, Any]]:
@@ -267,7 +270,7 @@ class LowResource(Study):
             }
             | {"value": row[value], "low": row[low], "high": row[high], "panel": panel}
             for panel, value, low, high in (
-                ("validation loss, nats per token", "loss", "low", "high"),
+                ("least validation loss, nats per token", "loss", "low", "high"),
                 ("BLEU", "bleu", "bleu_low", "bleu_high"),
             )
             for row in measured.table("shapes")
@@ -294,7 +297,7 @@ def _amount(examples: int) -> str:
 
 def _shape_row(key: tuple[str, int, int, int], group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     pair, examples, encoder, decoder = key
-    loss, score = (mean_interval([row[name] for row in group]) for name in ("loss", "bleu"))
+    loss, score = (mean_interval([row[name] for row in group]) for name in ("least_loss", "bleu"))
     return (
         {"pair": pair, "examples": examples, "encoder": encoder, "decoder": decoder}
         | {name: group[0][name] for name in ("block_params", "total_params")}
@@ -333,7 +336,7 @@ def _over_pairs(
     deep, moderate, shallow = depths[-1], depths[len(depths) // 2], depths[0]
 
     def losses(size: int, depth: int, seed: int) -> list[float]:
-        return [cells[pair, size, depth, depth][seed]["loss"] for pair in settings.pairs]
+        return [cells[pair, size, depth, depth][seed]["least_loss"] for pair in settings.pairs]
 
     def less(size: int, one: int, other: int, seed: int) -> float:
         """Loss of one depth less another's."""

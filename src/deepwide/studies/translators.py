@@ -15,7 +15,7 @@ from deepwide.answers import Interval
 from deepwide.data import Table, rows
 from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.model import SCHEMES
-from deepwide.run import RunRecord
+from deepwide.run import RunFolder, RunRecord
 from deepwide.studies.estimates import mean_interval
 from deepwide.studies.public_data import public_file
 from deepwide.studies.trained import run_table
@@ -101,8 +101,12 @@ def translation_table(settings: Settings, pair: str, model: Mapping[str, Any], e
 
 
 def run_row(run: RunRecord, pair: str, settings: Settings) -> dict[str, Any]:
-    """One run: its network, its loss, and what it makes of the test sentences (`translations`, not for tables)."""
+    """One run: its network, its loss, and what it makes of the test sentences (`translations`, not for tables).
+
+    `loss` is the last one, `least_loss` the least of all evaluations: that of who stops when it no longer falls.
+    """
     model, result = run.config["model"], run.result
+    evaluations = [record["loss"] for record in RunFolder.open(run.path).metrics() if record["kind"] == "validation"]
     return {
         "pair": pair,
         "encoder": model.get("encoder_depth", model["depth"]),
@@ -113,6 +117,7 @@ def run_row(run: RunRecord, pair: str, settings: Settings) -> dict[str, Any]:
         "block_params": result["block_params"],
         "total_params": result["total_params"],
         "loss": result["validation_loss"],
+        "least_loss": min(evaluations),
         "accuracy": result["accuracy"],
         "translations": _translations(run, pair, settings),
     }
@@ -200,9 +205,9 @@ def bleu_difference(
 
 
 def loss_difference(ours: Mapping[int, Mapping[str, Any]], theirs: Mapping[int, Mapping[str, Any]]) -> Interval:
-    """The validation loss of one kind of network less another's, mean and 95% interval over the seeds of both."""
+    """The least loss of one kind of network less another's, mean and 95% interval over the seeds of both."""
     seeds = sorted(ours.keys() & theirs.keys())
-    return mean_interval([ours[s]["loss"] - theirs[s]["loss"] for s in seeds])
+    return mean_interval([ours[s]["least_loss"] - theirs[s]["least_loss"] for s in seeds])
 
 
 def mean_of(estimates: Sequence[Interval]) -> Interval:
