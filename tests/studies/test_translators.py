@@ -86,7 +86,7 @@ def test_the_table_is_a_run(data: str, pair: str, monkeypatch: pytest.MonkeyPatc
 
 
 def runs(*texts: list[str]) -> dict[int, dict[str, Any]]:
-    return {seed: {"translations": each, "loss": float(seed)} for seed, each in enumerate(texts)}
+    return {seed: {"translations": each, "least_loss": float(seed)} for seed, each in enumerate(texts)}
 
 
 WANTED = [f"the cat number {i} sits on the mat" for i in range(30)]
@@ -116,8 +116,8 @@ def test_a_difference_in_bleu_has_the_errors_of_sentences_and_of_seeds() -> None
 def test_a_single_seed_has_no_interval_and_only_shared_seeds_are_compared() -> None:
     pytest.importorskip("sacrebleu", reason="needs the translate extra")
     assert bleu_difference(runs(GOOD[0]), runs(*BAD), WANTED).low is None
-    few = {0: {"loss": 3.0}, 2: {"loss": 5.0}}
-    other = {0: {"loss": 1.0}, 1: {"loss": 9.0}, 2: {"loss": 3.0}}
+    few = {0: {"least_loss": 3.0}, 2: {"least_loss": 5.0}}
+    other = {0: {"least_loss": 1.0}, 1: {"least_loss": 9.0}, 2: {"least_loss": 3.0}}
     assert loss_difference(few, other).value == 2
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from deepwide.answers import Interval, Note
 from deepwide.model import SCHEMES, scheme_of
 from deepwide.run import RunFolder, RunRecord
-from deepwide.settings import Part, Positive, Seeds
+from deepwide.settings import Positive, Seeds
 from deepwide.studies.estimates import interval_row, mean_interval
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
 from deepwide.studies.study import Source, Study
@@ -19,6 +19,7 @@ from deepwide.studies.trained import finished_runs
 from deepwide.studies.translators import (
     REVERSING,
     Pairs,
+    TranslationSettings,
     bleu_difference,
     bleu_of,
     mean_of,
@@ -64,27 +65,17 @@ def _above_zero(measured: Measured, name: str) -> Ruling:
     return Ruling(NOT_REPRODUCED if number.high < 0 else NOT_DECIDABLE, number)
 
 
-class HighResourceSettings(Part):
+class HighResourceSettings(TranslationSettings):
     """Which encoders learn which pair."""
 
     pairs: Pairs = ("en-de",)  # of Multi30k or Autshumato; reversing needs no data and decides nothing
-    data: str = ""  # the folder that holds multi30k and autshumato; $DEEPWIDE_DATA if left out
     encoders: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)] = (6, 18, 36)  # layers
     decoder: Positive = 2  # layers of the decoder
     seeds: Seeds = (0, 1, 2)
     width: Positive = 32
-    heads: Positive = 4
-    feed_forward: Positive = 4  # width of the feed-forward over the width
-    vocab: Positive = 2000
-    context: Positive = 24  # tokens of a sentence at most; longer pairs are left out
     steps: Positive = 500
-    batch: Positive = 16
-    lr: float = 3e-3
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     sentences: Positive = 300  # of the test part that are translated
     words: Positive = 14  # of such a sentence at most
-    beam: Positive = 5  # sequences that the search for a translation keeps
 
 
 class HighResource(Study):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from deepwide.answers import Interval, Note
-from deepwide.settings import Natural, Part, Positive, Seeds
+from deepwide.settings import Natural, Positive, Seeds
 from deepwide.studies.estimates import interval_row, mean_interval
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
 from deepwide.studies.study import Source, Study
@@ -18,6 +18,7 @@ from deepwide.studies.translators import (
     NETWORK,
     REVERSING,
     Pairs,
+    TranslationSettings,
     bleu_difference,
     bleu_of,
     loss_difference,
@@ -87,28 +88,16 @@ Depths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)]
 Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
 
 
-class LowResourceSettings(Part):
+class LowResourceSettings(TranslationSettings):
     """Which networks learn which pair from how much of it."""
 
     pairs: Pairs = ("en-de",)  # of Autshumato or Multi30k; reversing needs no data and decides nothing
-    data: str = ""  # the folder that holds autshumato and multi30k; $DEEPWIDE_DATA if left out
     depths: Depths = (1, 3, 6)  # layers on each side; the one in the middle is called moderate
     uneven: Uneven = ()  # more networks: layers of the encoder, layers of the decoder
     examples: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=20)] = (1000, 5000, 0)  # pairs; 0: all
     seeds: Seeds = (10, 11, 12, 13)
-    width: Positive = 64
-    heads: Positive = 4
-    feed_forward: Positive = 4  # width of the feed-forward over the width
-    vocab: Positive = 2000
-    context: Positive = 24  # tokens of a sentence at most; longer pairs are left out
     steps: Positive = 1200
-    batch: Positive = 16
-    lr: float = 3e-3
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of embeddings and of what sublayers add, in training
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
-    sentences: Positive = 200  # of the test part that are translated
-    words: Positive = 12  # of such a sentence at most
-    beam: Positive = 5  # sequences that the search for a translation keeps
 
 
 class LowResource(Study):

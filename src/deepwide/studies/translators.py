@@ -7,7 +7,7 @@ folder of public data. `reversing` needs none: sequences of symbols and the same
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from deepwide.data import Table, rows
 from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.model import SCHEMES
 from deepwide.run import RunFolder, RunRecord
+from deepwide.settings import Part, Positive
 from deepwide.studies.estimates import mean_interval
 from deepwide.studies.public_data import public_file
 from deepwide.studies.trained import run_table
@@ -30,31 +31,23 @@ SYMBOLS, LENGTH = 12, 8  # of sequences to be reversed
 NETWORK = {**SCHEMES["pre-LN"], "activation": "relu"}
 
 
-class Settings(Protocol):
-    """What a study of translation sets."""
+class TranslationSettings(Part):
+    """What every study of translation sets; its own settings and its own amounts come with it."""
 
-    @property
-    def data(self) -> str: ...
-    @property
-    def vocab(self) -> int: ...
-    @property
-    def context(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def lr(self) -> float: ...
-    @property
-    def dropout(self) -> float: ...
-    @property
-    def smoothing(self) -> float: ...
-    @property
-    def sentences(self) -> int: ...
-    @property
-    def words(self) -> int: ...
-    @property
-    def beam(self) -> int: ...
+    data: str = ""  # the folder that holds autshumato and multi30k; $DEEPWIDE_DATA if left out
+    width: Positive = 64
+    heads: Positive = 4
+    feed_forward: Positive = 4  # width of the feed-forward over the width
+    vocab: Positive = 2000
+    context: Positive = 24  # tokens of a sentence at most; longer pairs are left out
+    steps: Positive = 1000
+    batch: Positive = 16
+    lr: float = 3e-3
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
+    sentences: Positive = 200  # of the test part that are translated
+    words: Positive = 12  # of such a sentence at most
+    beam: Positive = 5  # sequences that the search for a translation keeps
 
 
 def pair_files(pair: str, data: str) -> dict[str, tuple[Path, Path]]:
@@ -80,7 +73,9 @@ def as_source(files: tuple[Path, Path]) -> str:
     return ",".join(map(str, files))
 
 
-def translation_table(settings: Settings, pair: str, model: Mapping[str, Any], examples: int = 0) -> dict[str, Any]:
+def translation_table(
+    settings: TranslationSettings, pair: str, model: Mapping[str, Any], examples: int = 0
+) -> dict[str, Any]:
     """The table of a run that learns a pair, from so many examples of it; 0: all of them."""
     files = pair_files(pair, settings.data)
     task: dict[str, Any] = {"name": REVERSING, "length": LENGTH, "symbols": SYMBOLS}
@@ -100,7 +95,7 @@ def translation_table(settings: Settings, pair: str, model: Mapping[str, Any], e
     }
 
 
-def run_row(run: RunRecord, pair: str, settings: Settings) -> dict[str, Any]:
+def run_row(run: RunRecord, pair: str, settings: TranslationSettings) -> dict[str, Any]:
     """One run: its network, its loss, and what it makes of the test sentences (`translations`, not for tables).
 
     `loss` is the last one, `least_loss` the least of all evaluations: that of who stops when it no longer falls.
@@ -123,7 +118,7 @@ def run_row(run: RunRecord, pair: str, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _translations(run: RunRecord, pair: str, settings: Settings) -> list[str]:
+def _translations(run: RunRecord, pair: str, settings: TranslationSettings) -> list[str]:
     """What a run makes of the sources of the test sentences."""
     import torch
 
@@ -143,7 +138,7 @@ def _translations(run: RunRecord, pair: str, settings: Settings) -> list[str]:
     return [_as_words(hypothesis.tokens) for hypothesis in answers]
 
 
-def references(pair: str, settings: Settings) -> list[str]:
+def references(pair: str, settings: TranslationSettings) -> list[str]:
     """What the test sentences should become."""
     if pair != REVERSING:
         return [target for _, target in sentence_pairs(pair, settings)]
@@ -158,7 +153,7 @@ def _as_words(tokens: Iterable[int]) -> str:
     return " ".join(f"w{token}" for token in tokens)
 
 
-def sentence_pairs(pair: str, settings: Settings) -> list[tuple[str, str]]:
+def sentence_pairs(pair: str, settings: TranslationSettings) -> list[tuple[str, str]]:
     """Different sources of the test part that are not too long, spread evenly, each with its first reference."""
     table = Table(columns=("source", "target"), usual=("source", "target"))
     first: dict[str, str] = {}
