@@ -262,7 +262,7 @@ def verdict_table() -> str:
     """One row per claim of each published study."""
     rows = ["| study | claim | verdict | measured (95% interval) |", "|---|---|---|---|"]
     for folder, study in published_studies().items():
-        link = f"[{study.study}](../results/studies/{folder}/page.md), {study.preset}"
+        link = f"[{folder}](../results/studies/{folder}/page.md)"
         changed = " (by rules that were changed after the start)" if study.rules_changed else ""
         for index, verdict in enumerate(study.verdicts):
             measured = show_measured(find_study(study.study), study, index)
