@@ -189,8 +189,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
         "active blocks" if plan.mixture else "blocks",
         "of law",
         "loss (95%)<<",
-        "step time",
-        "decode time",
+        "step",
+        "decode",
         "<<",
         title="The same size at other depths",
     )
@@ -266,7 +266,7 @@ def _time(interval: Interval) -> str:
 def show_frontier(speed: "Speed", to: Console) -> None:
     """Loss against decode time: the shapes that nothing beats in both."""
     title = "Loss against decode time, within the budget"
-    losses = ("loss (95% of its depth)<<",) if speed.own_data else ("loss by the law", "by the loss data (95%)<<")
+    losses = ("loss (95% of its depth)<<",) if speed.own_data else ("loss, law", "loss, data (95%)<<")
     rows = table("depth", "width", "heads", "blocks", *losses, "decode", "tokens/s", "<<", title=title)
     for row in speed.frontier:
         by_law = f"{row.loss_percent.value:+.2f}%"

@@ -228,7 +228,8 @@ class Plan(Answer):
             f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
             f"best depth {_layers(self.law_depth)} by the {self.law} law"
             + (f", {_layers(shown)} by all public loss data" if shown else "")
-            + (" (dense models at the active size: no data on experts)" if moe else ""),
+            + (" (dense models at the active size: no data on experts)" if moe else "")
+            + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
         ]
         lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
         return "\n".join(lines)
@@ -347,7 +348,7 @@ def plan(
         law_params, law_depth = float(optimum.block_params[0]), optimum.depth.at()
     else:
         law_params, law_depth = float(params.active_block), chosen.depth(params.active_block).at()
-        if fixed is None:  # a law may ask for less than a layer
+        if fixed in (None, "budget"):  # a law may ask for less than a layer
             law_depth = law_depth.map(lambda layers: max(1.0, layers))
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)

@@ -195,7 +195,10 @@ class Style(Part):
         """The head width that was asked for, or the one that suits the width."""
         if self.head_dim is not None:
             return self.head_dim
-        return 64 if self.kv_heads is None else ideal_head_dim(width)  # with as many keys as heads it changes no count
+        if self.kv_heads is None:
+            return 64  # it changes no count
+        ideal = ideal_head_dim(width)
+        return ideal.astype(float) if _is_real(width) else ideal  # floats: huge counts pass 64-bit integers
 
     def _mixture(self, width: Any) -> Experts | None:
         """The experts of a layer, of this width each."""

@@ -511,7 +511,7 @@ export function makePlan(settings, constants, laws) {
   const left = optimum.gain !== null;
   const bySize = fixedSide === null && !left && budget.kind === "block"; // else the law is asked about the size that came out
   const law_params = bySize ? optimum.N : Number(params.block);
-  const own = () => laws.depths(law, law_params).map((L) => (fixedSide === null && !left && !Number.isNaN(L) ? Math.max(1, L) : L));
+  const own = () => laws.depths(law, law_params).map((L) => (fixedSide === null && !Number.isNaN(L) ? Math.max(1, L) : L));
   const law_depth = interval(bySize ? optimum.depth : own());
   const training = trainingMemory(whole, constants.training_precision);
   const bytes = constants.inference_bytes[settings.inference_precision];

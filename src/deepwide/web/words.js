@@ -190,7 +190,7 @@ export function planWords(plan, laws, constants) {
 }
 
 const SHARES = ["Memory of the fullest device", "depth width weights and optimiser activations training cache serving"];
-const HEADERS = "depth width heads blocks of law loss (95%) step time decode time";
+const HEADERS = "depth width heads blocks of law loss (95%) step decode";
 
 // The lines that `deepwide plan` prints, blank ones and rules left out, spaces single
 export function planLines(words) {
