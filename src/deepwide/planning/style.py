@@ -70,7 +70,7 @@ RATIOS = {"plain": 4.0, "gated": 8 / 3}  # the usual feed-forward width over the
 IDEAL_HEAD_DIM = ((2048, 128), (512, 64), (0, 32))  # from this width on
 
 
-def ideal_head_dim(width: Numbers) -> Integers:
+def ideal_head_dim(width: Any) -> Integers:
     """The head width that suits a width, constraints apart: 128 from width 2048 on, 64 from 512, 32 below."""
     at = np.asarray(width)
     return np.asarray(np.select([at >= least for least, _ in IDEAL_HEAD_DIM], [head for _, head in IDEAL_HEAD_DIM]))
