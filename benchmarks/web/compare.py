@@ -38,8 +38,8 @@ FUNCTIONS: dict[str, tuple[float, float]] = {
     "exp": (-1, 1.5), "log": (-3, 20), "log2": (-3, 3), "log10": (0, 6), "cbrt": (0, 13), "expm1": (-6, 0)
 }  # fmt: skip
 HEADINGS = {  # of tables, which the page has in its markup
-    "The same budget at other depths",
-    "depth width blocks of law loss (95%) step time decode time",
+    "The same size at other depths",
+    "depth width heads blocks of law loss (95%) step decode",
     "Memory of the fullest device",
     "depth width weights and optimiser activations training cache serving",
     "What every law says about this size",

@@ -1,6 +1,6 @@
 """What every answer is made of: an estimate with its interval, a note, a verdict. All frozen, all dump to JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,11 @@ class Interval:
     value: float
     low: float | None = None
     high: float | None = None
+
+    def map(self, function: Callable[[float], float]) -> "Interval":
+        """The interval of a rising function of the estimate."""
+        low, high = (None if end is None else function(end) for end in (self.low, self.high))
+        return Interval(function(self.value), low, high)
 
 
 @dataclass(frozen=True)

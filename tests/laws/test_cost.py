@@ -18,8 +18,12 @@ from deepwide.laws import (
     RidgeLaw,
     best_depth,
     depth_cost,
+    depth_law,
     measured_optimum,
     outside_the_data,
+    own_cost,
+    own_costs,
+    own_shape_costs,
     pooled_law,
     shape_cost,
     shape_costs,
@@ -222,3 +226,24 @@ def test_a_law_with_a_bowl_of_its_own_prices_shapes_by_it() -> None:
     assert cost is not None
     assert cost.value == pytest.approx(by_hand)
     assert shape_costs([10], [1e6], (6, 2e6), law)[0] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("name", ["levine", "nanochat", "pooled"])
+def test_if_a_law_is_right_nothing_is_better_than_its_own_depth(name: str) -> None:
+    law, N = depth_law(name), 3e8
+    own = law.depth_at(N)
+    assert own_costs(own, N, law)[0] == pytest.approx(0, abs=1e-12)
+    depths = own * np.array([0.5, 0.8, 1.25, 2.0])
+    assert np.all(own_costs(depths, N, law) > 0)
+    c = pooled_law().bowl.curvature  # type: ignore[union-attr]
+    assert own_costs(depths, N, law) == pytest.approx(c * np.log(depths / own) ** 2)
+    cost = own_cost(2 * own, N, (own, N), law)
+    assert cost is not None
+    assert cost.low is not None
+    assert cost.value == pytest.approx(100 * math.expm1(c * math.log(2) ** 2))
+    assert own_shape_costs([2 * own], [N], (own, N), law)[0] == pytest.approx(cost.value)
+    if name != "pooled":
+        assert cost.low > 0  # only how steep it is, is unsure: the data's own doubt about the place is elsewhere
+        data = shape_cost(2 * own, N, (own, N), law)
+        assert data is not None
+        assert data.value != pytest.approx(cost.value)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from deepwide.answers import Interval
 from deepwide.catalogue import all_models, find_model
 from deepwide.errors import DeepwideError
-from deepwide.laws import AspectLaw, TransitionLaw, depth_cost, depth_law, transition_law, worth_of
+from deepwide.laws import (
+    AspectLaw,
+    TransitionLaw,
+    depth_cost,
+    depth_law,
+    step_time_ratio,
+    transition_law,
+    worth_of,
+)
 from deepwide.planning import Audit, audit, plan
 from deepwide.shape import Shape, read_config, write_config
 
@@ -202,6 +210,12 @@ def test_what_a_depth_is_worth_is_the_loss_put_into_the_surface() -> None:
     per_flop = 2.0 / 3600 / 4e14
     assert result.worth == worth_of(result.loss_percent, result.params.total, 15e12, "epoch", per_flop)
     assert result.worth.money is not None
+    # By hand: 6·N·D FLOPs at 4e14 per second, an hour of which costs 2.
+    hours = 6 * result.params.total * 15e12 / 4e14 / 3600
+    assert result.worth.training_money == pytest.approx(2.0 * hours)
+    assert result.worth.money.value == pytest.approx(2.0 * hours * result.worth.flops_percent.value / 100)
+    assert audit("llama-3-8b", tokens="15T", price=2.0, gpu_flops=2e14).worth.training_money == pytest.approx(4 * hours)  # type: ignore[union-attr]
+    assert result.step_time == step_time_ratio(32, result.law_depth.value)
     usual = audit("llama-3-8b").worth
     assert usual is not None
     assert (usual.tokens, usual.money) == (20 * result.params.total, None)

@@ -511,7 +511,11 @@ def test_a_split_plan_has_the_memory_of_its_fullest_device_and_of_those_of_other
     served = inference_memory(best.shape, precision=options.get("inference_precision", "bf16"), batch=batch)
     assert own.cache_bytes == batch * counted.cache
     devices = split.tensor_parallel * split.pipeline_stages
-    assert served.total / devices <= own.serving_bytes <= 1.6 * served.total / devices  # ends and norms are not shared
+    s, t = best.shape, split.tensor_parallel
+    per_layer = 2 * 2 * s.head_dim * max(1, s.kv_heads // t)  # a rank has at least one key/value head
+    assert own.cache_bytes == batch * s.context * (s.depth // split.pipeline_stages) * per_layer
+    weights = own.serving_bytes - own.cache_bytes
+    assert served.weights / devices <= weights <= 1.6 * served.weights / devices  # ends and norms are not shared
     assert all(c.device is not None for c in best.candidates)
     assert best.rows()[0]["device_training_bytes"] == best.candidates[0].device.training_bytes  # type: ignore[union-attr]
 

@@ -7,8 +7,9 @@ import pytest
 
 from deepwide.answers import Interval
 from deepwide.laws import Bowl, TransitionLaw, depth_law
-from deepwide.planning import Speed, SpeedRow, audit, plan
+from deepwide.planning import Speed, SpeedRow, audit, count, plan
 from deepwide.planning.reasons import law_notes
+from deepwide.quantities import show_bytes
 
 OWN = TransitionLaw(
     name="mine", a=4.5, b=0.08, bowl=Bowl(curvature=0.02, error=0.001, x_range=(-1, 1)),
@@ -58,7 +59,8 @@ def test_the_reason_names_what_is_fixed(depth: int) -> None:
 
 
 def row_of(depth: int, seconds: float, loss: float, chosen: bool = False) -> SpeedRow:
-    return SpeedRow(depth, 512, 10**8, 2 * 10**8, Interval(loss), Interval(seconds), 2 / seconds, chosen)
+    by_law, by_data = Interval(loss), Interval(loss / 2, loss / 2 - 1, loss / 2 + 1)
+    return SpeedRow(depth, 512, 8, 64, 10**8, 2 * 10**8, by_law, by_data, Interval(seconds), 2 / seconds, chosen)
 
 
 def speed_of(loss: float, **changes: Any) -> Speed:
@@ -76,6 +78,8 @@ def speed_of(loss: float, **changes: Any) -> Speed:
         "loss_percent": Interval(loss),
         "frontier": [row_of(12, 0.0079, loss, chosen=True)],
         "without_limit": row_of(24, 0.02, 0.0, chosen=loss == 0),
+        "data_percent": Interval(loss / 2, loss / 2 - 1, loss / 2 + 1),
+        "own_data": False,
         "quicker_and_better": None,
         "weights": "bf16",
         "device_bytes": 10**9,
@@ -88,15 +92,14 @@ def test_a_limit_that_costs_something_is_a_note() -> None:
     limit, machine = speed_of(0.5).notes("levine", "bf16")
     assert limit.code == "speed-limit"
     assert "being within 8 ms per token costs +0.50%" in limit.text
+    assert "if the levine law is right about the best depth; +0.25% by the loss data" in limit.text
+    assert "loss data" not in speed_of(0.5, own_data=True).notes("pooled", "bf16")[0].text
     assert "24 × 512 at 20 ms per token" in limit.text
     assert "the last token of 2,048, batch 2, on mine: a test" in machine.text
 
 
 def test_a_limit_that_costs_nothing_says_so() -> None:
-    assert "is quick enough" in speed_of(0.0).notes("levine", "bf16")[0].text
-    gain = speed_of(-0.3).notes("levine", "bf16")[0].text
-    assert "least expected loss, -0.30%" in gain
-    assert "whose depth the levine law chose" in gain
+    assert "is quick enough: the limit changes nothing" in speed_of(0.0).notes("levine", "bf16")[0].text
 
 
 def test_a_limit_that_only_the_estimate_meets_says_so() -> None:
@@ -112,7 +115,47 @@ def test_without_a_limit_a_shape_that_beats_the_plan_is_named() -> None:
         0.0, limit_seconds=None, limit_words="", quicker_and_better=row_of(16, 0.01, -0.2), frontier=[]
     ).notes("levine", "bf16")
     assert [note.code for note in beaten] == ["quicker-and-better", "machine"]
-    assert "16 × 512 is quicker (10 ms per token) and expected to have -0.20% of loss" in beaten[0].text
+    assert (
+        "by the loss data alone 16 × 512 would be quicker (10 ms per token) and have -0.10% of loss" in beaten[0].text
+    )
+    assert "trusts the levine law" in beaten[0].text
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"budget": "200M", "tensor_parallel": 8}, "heads of 64 in multiples of 8 do not divide a width of "),
+        ({"budget": "640M", "kv_heads": 8}, "heads of 64 in multiples of 8 do not divide a width of 1,280"),
+    ],
+)
+def test_the_reason_for_unusual_heads_is_the_true_one(options: dict[str, Any], why: str) -> None:
+    best = plan(**options)
+    text = next(note.text for note in best.notes if note.code == "head-width")
+    assert why in text
+    assert best.shape.width % (64 * 8)
+
+
+def test_fewer_layers_than_the_law_s_are_explained() -> None:
+    best = plan("16GB", kind="memory", kv_heads=8, context="32Ki", batch=8)
+    note = next(note for note in best.notes if note.code == "fewer-layers")
+    cache = 2 * 2 * 8 * best.shape.head_dim * 8 * 2**15
+    assert f"in every layer the cache takes {show_bytes(cache)}" in note.text
+    assert best.fixed == "budget"
+    assert best.law_params == best.params.active_block
+    assert best.law_depth == audit(best.shape).law_depth
+    assert "with the depth that suits the budget" in best.reason
+    assert note.data["loss_percent"] > 5
+    assert "fewer layers leave the budget room" in best.brief().splitlines()[2]
+    at_the_law = plan("16GB", kind="memory", kv_heads=8)
+    assert at_the_law.fixed is None
+    assert audit(at_the_law.shape).verdict.outcome == "within"
+
+
+def test_zero_without_copies_says_what_to_do() -> None:
+    alone = plan("1.3B", zero=3)
+    assert "zero-without-copies" in [note.code for note in alone.notes]
+    assert "zero-without-copies" not in [note.code for note in plan("1.3B", zero=3, data_parallel=8).notes]
+    assert "zero-without-copies" in [note.code for note in count("gpt2", zero=1).notes]
 
 
 def test_a_model_that_exceeds_the_memory_of_a_device_is_a_note() -> None:

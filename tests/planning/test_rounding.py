@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.laws import TransitionLaw, transition_law
+from deepwide.laws import TransitionLaw, bowl_of, depth_cost, transition_law
 from deepwide.planning import Budget, Style, plan
 from deepwide.planning.rounding import Rounded, find_optimum, round_shapes, search_widely, width_of_blocks
 from deepwide.planning.style import Sizes
@@ -93,6 +93,21 @@ def test_from_width_512_on_heads_are_never_narrower_than_half_the_ideal() -> Non
     result = round_shapes(style, sizes, depth, style.width_for(depth, sizes, blocks), blocks)
     assert result.head_dim[result.width >= 4096].min() >= 64
     assert result.head_dim[result.width >= 1024].min() >= 32
+
+
+@pytest.mark.parametrize("style", [Style(), Style(family="gpt2"), Style(kv_heads=8), Style(kv_heads=4)])
+def test_from_width_512_on_heads_are_64_or_128_wide_unless_little_else_meets_the_budget(style: Style) -> None:
+    """21 × 512 had heads of 32, the usual of the width 505 that was asked for, "so that all divides"."""
+    sizes = np.logspace(7.5, 11, 150)
+    optimum = find_optimum(style, transition_law(), Budget.of(1), sizes)
+    result = round_shapes(style, sizes, optimum.depth.value, optimum.width, blocks)
+    narrow = (result.width >= 512) & (result.head_dim < 64)
+    assert np.mean(narrow) < 0.1
+    assert np.all(result.head_dim[narrow] == 32)
+    for row in np.flatnonzero(narrow):  # heads of 64 would have asked for another depth, or missed the budget
+        depth, usual = optimum.depth.value[row], Style(**style.model_dump(exclude_unset=True) | {"head_dim": 64})
+        other, shape = rounded(usual, sizes[row], depth)
+        assert abs(math.log(other.depth[0] / depth)) > 0.1 or abs(blocks(shape) / sizes[row] - 1) > 0.03
 
 
 def law_of_logs(sizes: np.ndarray) -> np.ndarray:
@@ -185,6 +200,34 @@ def test_the_optimum_lies_on_the_law_and_meets_the_budget() -> None:
         assert budget.measure(grid) == pytest.approx(sizes, rel=1e-6)
         block = Budget.of(1).measure(grid)
         assert optimum.depth.value == pytest.approx(np.maximum(1, transition_law().depth(block).value), rel=1e-6)
+
+
+@pytest.mark.parametrize("kv_heads", [None, 1, 8])
+@pytest.mark.parametrize(("context", "batch"), [(2048, 1), (8192, 8), (32768, 32)])
+def test_memory_is_spent_on_the_law_or_where_fewer_layers_lose_less(
+    kv_heads: int | None, context: int, batch: int
+) -> None:
+    """A second way: expected loss at every depth, one by one."""
+    style, law = Style(kv_heads=kv_heads, context=context), transition_law()
+    budget, amounts = Budget.of("40GB", "memory", batch=batch, context=context), np.array([4e10])
+    optimum = find_optimum(style, law, budget, amounts)
+    size = style.grid(optimum.depth.value, optimum.width).params
+    centred = law.model_copy(update={"bowl": bowl_of().model_copy(update={"reference": ""})})
+
+    def loss(depth: int) -> float:
+        width = style.width_for(np.array([float(depth)]), amounts, budget.measure)
+        blocks = float(style.grid(float(depth), width).params.block[0])
+        P = float(size.total[0]) * blocks / float(size.block[0])
+        surface = 1.8169 + 482.01 * P**-0.3478 + 2085.43 * (20 * float(size.total[0])) ** -0.3658
+        cost = depth_cost(depth, law.depth_at(blocks), blocks, centred)
+        return math.inf if cost is None else math.log(surface) + math.log1p(cost.value / 100)
+
+    least = min(loss(depth) for depth in range(1, math.ceil(law.depth_at(float(optimum.block_params[0]))) + 1))
+    assert loss(round(float(optimum.depth.value[0]))) <= least + 0.0015
+    if optimum.left[0]:
+        assert optimum.gain[0] > 0.001
+    else:
+        assert optimum.depth.value[0] == pytest.approx(law.depth_at(float(optimum.block_params[0])), rel=1e-6)
 
 
 @given(st.floats(1, 200), st.floats(6, 14).map(lambda power: 10**power))

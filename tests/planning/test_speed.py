@@ -7,6 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deepwide import DeepwideError, plan
+from deepwide.laws import depth_cost
 from deepwide.planning import Plan
 from deepwide.quantities import show_count
 
@@ -132,22 +133,87 @@ def test_a_looser_limit_never_gives_more_expected_loss(
     assert losses == sorted(losses)
 
 
-def test_a_limit_that_the_law_s_plan_meets_still_takes_the_least_expected_loss() -> None:
-    tight, loose = (limited("1.3B", machine="eager", latency=time) for time in ("15ms", "25ms"))
-    assert tight.speed is not None
+@pytest.mark.parametrize(
+    ("budget", "options"),
+    [
+        ("1.3B", {}),
+        ("1.3B", {"machine": "eager", "experts": 16, "active": 2}),
+        ("3B", {"kind": "total", "law": "nanochat"}),
+        ("1e20", {"kind": "flops", "context": "32Ki"}),
+        ("24GB", {"kind": "memory"}),
+        ("16GB", {"kind": "memory", "kv_heads": 8, "context": "32Ki", "batch": 8}),
+    ],
+)
+def test_a_limit_that_does_not_bind_changes_nothing(budget: str, options: dict[str, Any]) -> None:
+    """A fresh user's find: `--latency 100s` gave 2.3 times the model in the same memory."""
+    free, loose = plan(budget, **options), limited(budget, **options, latency="100s")
     assert loose.speed is not None
-    assert loose.speed.loss_percent.value <= tight.speed.loss_percent.value < 0
-    assert loose.speed.without_limit.depth == plan("1.3B").shape.depth
-    assert not loose.speed.without_limit.chosen
+    assert loose.shape == free.shape
+    assert (loose.fixed, loose.law_depth, loose.tokens) == (free.fixed, free.law_depth, free.tokens)
+    assert loose.speed.loss_percent.value == 0
+    assert loose.speed.without_limit.chosen
+    assert min(row.loss_percent.value for row in loose.speed.frontier) == 0
+    assert "the limit changes nothing" in next(note.text for note in loose.notes if note.code == "speed-limit")
 
 
-def test_no_limit_keeps_the_law_s_depth_and_names_what_beats_it() -> None:
-    speed = limited("1.3B", machine="eager").speed
+def test_what_is_quicker_and_better_by_the_loss_data_alone_is_named() -> None:
+    answer = limited("1.3B", machine="eager")
+    speed = answer.speed
     assert speed is not None
     other = speed.quicker_and_better
     assert other is not None
     assert other.decode_seconds.value < speed.decode_seconds.value
-    assert other.loss_percent.value < 0
+    assert other.data_percent is not None
+    assert other.data_percent.value < 0 < other.loss_percent.value
+    assert "quicker-and-better" in [note.code for note in answer.notes]
+    # By the law of those data the two are one, and the plan has that depth.
+    pooled = limited("1.3B", machine="eager", law="pooled").speed
+    assert pooled is not None
+    assert pooled.quicker_and_better is None
+    assert all(row.loss_percent == row.data_percent for row in pooled.frontier)
+
+
+def test_loss_within_a_limit_is_compared_by_block_parameters_as_in_the_table_beside_it() -> None:
+    """By total parameters a wide shape gained from its embedding, which a table at equal blocks cannot show."""
+    answer = limited("300M", machine="eager", latency="7ms", vocab="256k")
+    speed = answer.speed
+    assert speed is not None
+    same = [row for row in speed.frontier if abs(row.block_params / speed.without_limit.block_params - 1) < 2e-3]
+    depths = {row.depth: row.data_percent for row in same}
+    assert len(depths) >= 2
+    for depth, percent in depths.items():
+        alone = depth_cost(depth, speed.without_limit.depth, answer.params.active_block)
+        assert percent is not None
+        assert alone is not None
+        assert percent.value == pytest.approx(alone.value, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"latency": "1ms"},
+        {"latency": "1ms", "kv_heads": 8},
+        {"latency": "1.2ms", "kv_heads": 8, "context": "32Ki", "batch": 8},
+        {"throughput": 2000, "batch": 16, "context": "8Ki"},
+    ],
+)
+def test_heads_are_not_made_narrow_to_shrink_the_cache(options: dict[str, Any]) -> None:
+    for budget in ("700M", "1.3B", "3B"):
+        answer = limited(budget, **options)
+        assert answer.speed is not None
+        for row in answer.speed.frontier:
+            assert row.head_dim >= 64 or row.width < 512, (budget, row)
+            assert row.heads * row.head_dim == row.width
+
+
+def test_narrow_heads_are_taken_where_nothing_else_is_quick_enough() -> None:
+    """64 ranks ask for 64 heads: with the usual ones nothing is narrower than 4,096."""
+    usual = limited("300M", machine="tensor-64")
+    assert usual.speed is not None
+    tight = limited("300M", machine="tensor-64", latency=f"{700 * usual.speed.decode_seconds.value:.6f}ms")
+    assert tight.speed is not None
+    assert tight.shape.heads % 64 == 0
+    assert tight.speed.loss_percent.value >= 0
 
 
 def test_the_cost_of_a_limit_is_at_the_tokens_that_the_plan_shows() -> None:

@@ -236,8 +236,12 @@ def audit(
     compute: Annotated[
         str, typer.Option(help="Loss surface for what the depth is worth: epoch, hoffmann, or one that fit saved.")
     ] = "epoch",
-    price: Annotated[float | None, typer.Option(help="Of a GPU-hour: what the depth is worth in money.")] = None,
-    gpu_flops: Annotated[float, typer.Option(help="FLOPs per second of such a GPU, as used.")] = 4e14,
+    price: Annotated[
+        float | None, typer.Option(help="Of a GPU-hour: the training, and what its depth is worth, in money.")
+    ] = None,
+    gpu_flops: Annotated[
+        float, typer.Option(help="FLOPs per second of such a GPU, as used: peak × utilisation.")
+    ] = 4e14,
     plot: Plot = None,
     json: Json = False,
 ) -> None:

@@ -156,7 +156,12 @@ def show_plan(plan: "Plan", to: Console) -> None:
     to.print(f"  [bold green]{plan.shape.describe()}[/bold green]  ({plan.family})")
     notes = show_warnings(plan.notes, to)
     to.print()
-    fixed = {None: "", "latency": " (the limit on time chose another)"}.get(plan.fixed, f" ({plan.fixed} is fixed)")
+    chosen_by = {
+        None: "",
+        "latency": " (the limit on time chose another)",
+        "budget": " (the budget suits fewer layers)",
+    }
+    fixed = chosen_by.get(plan.fixed, f" ({plan.fixed} is fixed)")
     # A law with loss data of its own has the error of those data, the others that of their coefficients alone.
     depth = span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
@@ -180,13 +185,14 @@ def show_plan(plan: "Plan", to: Console) -> None:
     rows = table(
         "depth",
         "width",
+        "heads",
         "active blocks" if plan.mixture else "blocks",
         "of law",
         "loss (95%)<<",
-        "step time",
-        "decode time",
+        "step",
+        "decode",
         "<<",
-        title=f"The same {'size' if _gave_way(plan) else 'budget'} at other depths",
+        title="The same size at other depths",
     )
     for c in plan.candidates:
         chosen = c.depth == plan.shape.depth
@@ -194,6 +200,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
             rows,
             str(c.depth),
             f"{c.width:,}",
+            f"{c.heads} of {c.head_dim}",
             show_count(c.block_params),
             f"{c.depth_over_law:.2f}×",
             "–" if chosen else percent(c.loss_percent),
@@ -234,11 +241,6 @@ def _show_shares(plan: "Plan", to: Console) -> None:
     show(rows, to)
 
 
-def _gave_way(plan: "Plan") -> bool:
-    """Whether a limit on time took another shape than the budget alone would have."""
-    return plan.speed is not None and not plan.speed.without_limit.chosen
-
-
 def _parameters(plan: "Plan") -> list[tuple[str, str]]:
     """The counts; with experts, also what of them is active and what the experts are."""
     p, budget, mixture = plan.params, f"(budget {plan.miss:+.1%})", plan.mixture
@@ -264,14 +266,20 @@ def _time(interval: Interval) -> str:
 def show_frontier(speed: "Speed", to: Console) -> None:
     """Loss against decode time: the shapes that nothing beats in both."""
     title = "Loss against decode time, within the budget"
-    rows = table("depth", "width", "blocks", "loss (95% of its depth)<<", "decode", "tokens/s", "<<", title=title)
+    losses = ("loss (95% of its depth)<<",) if speed.own_data else ("loss, law", "loss, data (95%)<<")
+    rows = table("depth", "width", "heads", "blocks", *losses, "decode", "tokens/s", "<<", title=title)
     for row in speed.frontier:
+        by_law = f"{row.loss_percent.value:+.2f}%"
+        by_data = (
+            percent(row.data_percent) if row.data_percent is None or row.data_percent.low is not None else "+0.00%"
+        )
         add(
             rows,
             str(row.depth),
             f"{row.width:,}",
+            f"{row.heads} of {row.head_dim}",
             show_count(row.block_params),
-            percent(row.loss_percent) if row.loss_percent.low is not None else f"{row.loss_percent.value:+.2f}%",
+            *((by_data,) if speed.own_data else (by_law, by_data)),
             show_time(row.decode_seconds.value),
             f"{row.tokens_per_second:,.0f}",
             "← this plan" if row.chosen else "",
@@ -337,8 +345,16 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
     parts = ((params, worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
     each = ", ".join(f"{_more(interval)} {name}" for name, interval in parts)
     facts = [("made up by", f"{each} ({worth.surface} surface, {show_count(worth.tokens)} tokens)")]
-    if worth.money is not None:
-        facts.append(("in money", f"{_money(worth.money)} for the FLOPs"))
+    if worth.money is not None and worth.training_money is not None and audit.price is not None:
+        hours = worth.training_flops / audit.gpu_flops / 3600
+        spent = f"{worth.training_flops:.3g} FLOPs (6 × {show_count(audit.params.active)} × {show_count(worth.tokens)})"
+        rate = f"{audit.gpu_flops:.3g} per second and GPU as used (peak × utilisation)"
+        slower = f"{audit.step_time.value:.2f} times as long as at the law's depth at equal FLOPs (Gemstones' cluster)"
+        facts += [
+            ("in money", f"{_money(worth.money)}, beside {worth.training_money:,.0f} for the training itself"),
+            ("", f"{spent} / {rate} = {hours:,.0f} GPU-hours at {audit.price:g}; the extra FLOPs likewise"),
+            ("", f"not in it: steps take {slower}"),
+        ]
     return facts
 
 

@@ -75,7 +75,8 @@ def _below(plan: Plan) -> list[str]:
     limit = "" if speed.limit_seconds is None else f"; dashed: the limit, {show_time(speed.limit_seconds)}"
     if plan.mixture is not None:
         limit += "; no data on experts: dense models at the active size"
-    return [f"{what}{limit}", "shaded: 95% of what the depth costs; the loss of a smaller size is the compute law's"]
+    law = f"if the {plan.law} law is right about the best depth; shaded: 95% of what leaving it costs"
+    return [f"{what}{limit}", f"{law}; the loss of a smaller size is the compute law's"]
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -79,6 +79,32 @@ def shape_costs(depths: ArrayLike, params: ArrayLike, than: tuple[float, float],
     return np.asarray(100 * np.expm1(bowl_of(law).log_ratio(np.log(L / best), math.log(than[0] / other))))
 
 
+def own_costs(depths: ArrayLike, params: ArrayLike, law: DepthLaw) -> Floats:
+    """ln of the loss over that of the law's own best depth at each size, if the law is right; NaN far beyond the data.
+
+    How steep it is comes from the law's own runs or else from all public sets; where its minimum is, from the law.
+    """
+    L, N = np.broadcast_arrays(*(np.atleast_1d(np.asarray(values, dtype=float)) for values in (depths, params)))
+    centre = law if law.bowl is None else _reference(law)
+    return bowl_of(law).log_ratio(np.log(L / centre.depth(N.ravel()).value.reshape(N.shape)), 0.0)
+
+
+def own_cost(depth: float, params: float, than: tuple[float, float], law: DepthLaw) -> Interval | None:
+    """`shape_cost` if the law is right about the best depth of every size: its interval is that of the steepness."""
+    if isinstance(law, JointLaw) or law.bowl is not None:
+        return shape_cost(depth, params, than, law)
+    return bowl_of(law).cost(math.log(depth / law.depth_at(params)), math.log(than[0] / law.depth_at(than[1])))
+
+
+def own_shape_costs(depths: ArrayLike, params: ArrayLike, than: tuple[float, float], law: DepthLaw) -> Floats:
+    """`own_cost` of many shapes at once, without its interval; NaN far beyond the data."""
+    if isinstance(law, JointLaw) or law.bowl is not None:
+        return shape_costs(depths, params, than, law)
+    L, N = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (depths, params))
+    ratio = bowl_of(law).log_ratio(np.log(L / law.depth(N).value), math.log(than[0] / law.depth_at(than[1])))
+    return np.asarray(100 * np.expm1(ratio))
+
+
 def best_depth(block_params: float, law: DepthLaw | None = None) -> float:
     """The depth that costs nothing at this size: by the law's own runs, or else by all public sets."""
     return (law if isinstance(law, JointLaw) else _reference(law)).depth_at(block_params)

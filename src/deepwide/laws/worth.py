@@ -6,7 +6,6 @@ of the FLOPs 6·N·D. Limits are the extremes over the limits of δ and over eve
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from deepwide.answers import Interval
@@ -26,7 +25,9 @@ class Worth:
     flops_percent: Interval
     extra_flops: Interval
     price: float | None = None  # per FLOP
-    money: Interval | None = None
+    money: Interval | None = None  # extra_flops · price
+    training_flops: float = 0.0  # 6·N·D, without what would make it up
+    training_money: float | None = None  # training_flops · price
 
 
 def worth_of(
@@ -46,23 +47,21 @@ def worth_of(
         value = _factor(named, params, tokens, loss_percent.value, what)
         limits = [_factor(law, params, tokens, end, what) for law in laws for end in ends]
         factors[what] = Interval(value, min(limits), max(limits)) if limits else Interval(value)
-    flops = _map(factors["both"], lambda k: min(k * k, MOST))
-    extra = _map(flops, lambda factor: 6 * params * tokens * (factor - 1))
+    flops = factors["both"].map(lambda k: min(k * k, MOST))
+    training = 6 * params * tokens
+    extra = flops.map(lambda factor: training * (factor - 1))
     return Worth(
         surface=surface,
         tokens=tokens,
-        params_percent=_map(factors["params"], _percent),
-        tokens_percent=_map(factors["tokens"], _percent),
-        flops_percent=_map(flops, _percent),
+        params_percent=factors["params"].map(_percent),
+        tokens_percent=factors["tokens"].map(_percent),
+        flops_percent=flops.map(_percent),
         extra_flops=extra,
         price=price,
-        money=None if price is None else _map(extra, lambda more: price * more),
+        money=None if price is None else extra.map(lambda more: price * more),
+        training_flops=training,
+        training_money=None if price is None else price * training,
     )
-
-
-def _map(interval: Interval, function: Callable[[float], float]) -> Interval:
-    low, high = (None if end is None else function(end) for end in (interval.low, interval.high))
-    return Interval(function(interval.value), low, high)
 
 
 def _percent(factor: float) -> float:

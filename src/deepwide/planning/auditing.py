@@ -19,6 +19,7 @@ from deepwide.laws import (
     depth_law,
     outside_the_data,
     rival_laws,
+    step_time_ratio,
     worth_of,
 )
 from deepwide.planning.budget import Budget
@@ -31,7 +32,7 @@ from deepwide.shape import Params, Shape
 Outcome = Literal["too deep", "within", "too shallow"]
 Cost = Literal["measurable", "not measurable", "not determined", "negative", "no data"]
 TOKENS_PER_PARAM = 20  # of training, where nobody says
-GPU_FLOPS = 4e14  # per second: an H100 at 40% of its bf16 peak
+GPU_FLOPS = 4e14  # per second, as used: an H100 at 40% of its bf16 peak
 WITHIN = 0.10  # for a law that publishes no errors
 SMALL = 1.0  # percent of loss: an interval that includes 0 and reaches further does not say that there is no cost
 RULE = "too deep (shallow) if the whole 95% interval of depth / law's depth is above (below) 1, else within"
@@ -65,6 +66,9 @@ class Audit(Answer):
     verdict_total: Verdict | None  # with experts, the same by all parameters
     loss_percent: Interval | None  # against the law's own depth at equal size; None far beyond the data
     worth: Worth | None  # what would make that loss up, with experts in active parameters; None without loss data
+    price: float | None  # of a GPU-hour, if it was given,
+    gpu_flops: float  # and FLOPs per second of such a GPU, as used
+    step_time: Interval  # node-time of a training step over that of the law's depth, at equal FLOPs
     instead: Shape | None  # the planner's shape of this size, with the model's own head width and key/value heads
     theory_threshold: float  # log_3 width: below it depth is worth doubly exponentially more (Levine et al. 2020)
     past_threshold: bool
@@ -161,7 +165,8 @@ def audit(
     The model is a Shape, a name of the catalogue, a config.json or its folder, with `network` a hub id; or it is given
     by its sizes (depth, width, …), which otherwise replace those of the model. With experts it is judged by its active
     parameters, as a plan counts. What its depth is worth is computed at `tokens` of training (20 per active parameter
-    by default) by the compute law `compute`; `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second.
+    by default) by the compute law `compute`. `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second as
+    used, its peak times its utilisation: money = FLOPs / gpu_flops / 3600 · price, whatever the depth.
 
     >>> result = audit("gpt3-175b")
     >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
@@ -198,6 +203,9 @@ def audit(
         verdict_total=None if by_total is None else _judge(title, chosen, by_total, "total parameters"),
         loss_percent=loss,
         worth=worth,
+        price=price,
+        gpu_flops=gpu_flops,
+        step_time=step_time_ratio(shape.depth, law_depth.value),
         instead=_instead(shape, law_depth.value),
         theory_threshold=threshold,
         past_threshold=shape.depth > threshold,

@@ -52,6 +52,7 @@ class Budget(NamedTuple):
     inference_precision: str = "bf16"
     batch: int = 1
     compute: str = ""  # the compute law that chose the tokens, if one did
+    surface: str = "epoch"  # the compute law that says what parameters are worth
 
     @classmethod
     def of(
@@ -89,7 +90,7 @@ class Budget(NamedTuple):
             "memory": f"{show_bytes(value)} at inference ({inference_precision}, "
             f"{batch} × {context:,} tokens of bf16 cache)",
         }[kind]
-        return cls(kind, float(value), words, tokens, tokens_from, inference_precision, batch, chosen_by)  # type: ignore[arg-type]
+        return cls(kind, float(value), words, tokens, tokens_from, inference_precision, batch, chosen_by, compute)  # type: ignore[arg-type]
 
     def measure(self, sizes: Sizes) -> Any:
         """How much of the budget a shape takes; of a Grid, an array."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from deepwide.answers import Answer, Note
 from deepwide.catalogue import find_shape
+from deepwide.planning.reasons import zero_notes
 from deepwide.quantities import parse_count
 from deepwide.shape import (
     DeviceMemory,
@@ -131,6 +132,6 @@ def count(
             recompute=recompute,
         ),
         inference_memory=inference_memory(shape, batch=batch, sequence=sequence, precision=inference_precision),
-        notes=list(named.notes),
+        notes=[*named.notes, *zero_notes(data_parallel, zero)],
         device=device,
     )

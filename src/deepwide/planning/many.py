@@ -9,9 +9,9 @@ from pydantic import field_serializer
 
 from deepwide.answers import Answer
 from deepwide.errors import DeepwideError, quoted
-from deepwide.laws import Law, depth_law
+from deepwide.laws import DepthCurve, Law, depth_law
 from deepwide.planning.budget import Budget, BudgetKind, parse_budget
-from deepwide.planning.rounding import find_optimum, round_optimum
+from deepwide.planning.rounding import find_optimum, round_optimum, width_of_blocks
 from deepwide.planning.style import Style
 from deepwide.quantities import ArrayLike, Floats, Integers
 
@@ -20,7 +20,7 @@ class PlanTable(Answer):
     """Plans of many budgets: arrays of equal length."""
 
     budget: Floats
-    optimal_depth: Floats
+    optimal_depth: Floats  # the law's at the size of the shape, or at the budget if that is a size
     optimal_depth_low: Floats
     optimal_depth_high: Floats
     optimal_width: Floats
@@ -60,15 +60,21 @@ def plan_many(
     amounts = _amounts(budgets, kind)
     wanted = Style.of(style)
     budget = Budget.of(1, kind, context=wanted.context)
-    optimum = find_optimum(wanted, depth_law(law), budget, amounts)
+    chosen = depth_law(law)
+    optimum = find_optimum(wanted, chosen, budget, amounts)
     rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
     params = wanted.grid(*rounded).params
+    law_depth, law_width = optimum.depth, optimum.width
+    if kind != "block":  # the law is asked about the size that came out, as in a plan
+        size = np.asarray(params.active_block, dtype=float)
+        law_depth = DepthCurve(*(np.maximum(1.0, values) for values in chosen.depth(size)))
+        law_width = width_of_blocks(wanted, law_depth.value, size)
     return PlanTable.model_construct(
         budget=amounts,
-        optimal_depth=optimum.depth.value,
-        optimal_depth_low=optimum.depth.low,
-        optimal_depth_high=optimum.depth.high,
-        optimal_width=optimum.width,
+        optimal_depth=law_depth.value,
+        optimal_depth_low=law_depth.low,
+        optimal_depth_high=law_depth.high,
+        optimal_width=law_width,
         **rounded._asdict(),
         block_params=np.asarray(params.active_block),
         total_params=np.asarray(params.total),

@@ -24,7 +24,7 @@ from deepwide.laws import (
     step_time_ratio,
 )
 from deepwide.planning.budget import Budget, BudgetKind
-from deepwide.planning.reasons import Mixture, Speed, plan_notes, plan_reason
+from deepwide.planning.reasons import Mixture, Speed, fewer_layers, plan_notes, plan_reason, zero_notes
 from deepwide.planning.rounding import (
     CLOSE,
     WideSearch,
@@ -143,9 +143,11 @@ class Plan(Answer):
     law: str
     law_status: str
     law_params: (
-        float  # (active) block parameters at which laws were asked: the budget's; with a fixed side, the shape's
+        float  # (active) block parameters at which laws were asked: a budget of them, or else those of the shape
     )
-    fixed: str | None  # "depth" or "width", if the user fixed it; "latency", if a limit on time chose the shape
+    # "depth" or "width", if the user fixed it; if something else kept the plan from the law's depth, "latency" (a limit
+    # on time) or "budget" (where fewer layers leave room for more parameters)
+    fixed: str | None
     law_depth: Interval  # its interval is the error of the law's own coefficients
     law_width: Interval
     measured_depth: Interval | None  # where all public loss data put the best depth; None: the law has its own data
@@ -226,7 +228,8 @@ class Plan(Answer):
             f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
             f"best depth {_layers(self.law_depth)} by the {self.law} law"
             + (f", {_layers(shown)} by all public loss data" if shown else "")
-            + (" (dense models at the active size: no data on experts)" if moe else ""),
+            + (" (dense models at the active size: no data on experts)" if moe else "")
+            + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
         ]
         lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
         return "\n".join(lines)
@@ -337,10 +340,16 @@ def plan(
         if shape != unlimited:
             fixed = fixed or "latency"
             tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
+    left = fixed is None and bool(optimum.left[0])
+    fixed = "budget" if left else fixed
     reached, params = float(limit.measure(shape)), shape.params
-    # At a fixed depth or width the law is asked about the size that came out; otherwise about the budget.
-    law_params = float(optimum.block_params[0]) if fixed is None else float(params.active_block)
-    law_depth = optimum.depth.at() if fixed is None else chosen.depth(params.active_block).at()
+    # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
+    if fixed is None and kind == "block":
+        law_params, law_depth = float(optimum.block_params[0]), optimum.depth.at()
+    else:
+        law_params, law_depth = float(params.active_block), chosen.depth(params.active_block).at()
+        if fixed in (None, "budget"):  # a law may ask for less than a layer
+            law_depth = law_depth.map(lambda layers: max(1.0, layers))
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
@@ -380,9 +389,13 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
+        notes=(
+            [fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), float(optimum.gain[0]))] if left else []
+        )
+        + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
-        + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks)),
+        + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
+        + zero_notes(data_parallel, zero),
         mixture=mixture,
         speed=speed,
         split=split,

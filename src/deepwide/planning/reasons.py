@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, WideSearch, ideal_head_dim
-from deepwide.planning.style import GRANULARITY_MISS, Style
+from deepwide.planning.rounding import CLOSE, WideSearch
+from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
-from deepwide.shape import Shape
+from deepwide.shape import Shape, cache_elements
 
 if TYPE_CHECKING:
     from deepwide.planning.planner import Candidate
@@ -33,9 +31,12 @@ class SpeedRow:
 
     depth: int
     width: int
+    heads: int
+    head_dim: int
     block_params: int  # with experts, those that a token passes through
     total_params: int
-    loss_percent: Interval  # against the plan without a limit; the interval is that of the depth alone
+    loss_percent: Interval  # against the plan without a limit, if the law is right; the interval is that of the depth
+    data_percent: Interval | None  # the same by the loss data, wherever the law puts the best depth; None: no data
     decode_seconds: Interval
     tokens_per_second: float  # of all sequences of the batch together
     chosen: bool
@@ -55,10 +56,12 @@ class Speed:
     decode_seconds: Interval
     tokens_per_second: float
     train_step_seconds: Interval | None  # of one sequence of the whole context; None: the machine was not measured
-    loss_percent: Interval  # against the plan without a limit; the interval is that of the depth alone
+    loss_percent: Interval  # against the plan without a limit, if the law is right; the interval is that of the depth
+    data_percent: Interval | None  # the same by the loss data, wherever the law puts the best depth; None: no data
+    own_data: bool  # whether the law was fitted on losses, so that both are one
     frontier: list[SpeedRow]
     without_limit: SpeedRow  # the plan without a limit, with the law's depth or the one that was fixed
-    quicker_and_better: SpeedRow | None  # without a limit: a shape that beats the plan in both time and expected loss
+    quicker_and_better: SpeedRow | None  # a shape that is quicker than the plan and better by the loss data
     weights: str  # precision of the weights that the times are of
     device_bytes: int | None  # weights and cache on each device when serving; None: not counted
     memory_bytes: int | None  # that each device has, where it is known
@@ -72,10 +75,12 @@ class Speed:
         """What the limit did to the plan, which machine it is about, and whether it is the one asked for and fits."""
         notes = [] if self.limit_seconds is None else [self._against_the_plan(law)]
         if (other := self.quicker_and_better) is not None:
+            than = self.data_percent.value if self.data_percent else 0.0
+            gain = other.data_percent.value - than if other.data_percent else 0.0
             text = (
-                f"{other.depth} × {other.width:,} is quicker ({show_time(other.decode_seconds.value)} per token) and "
-                f"expected to have {other.loss_percent.value:+.2f}% of loss: without a limit on time a plan keeps to "
-                f"the depth of the {law} law, with one it has the least expected loss"
+                f"by the loss data alone {other.depth} × {other.width:,} would be quicker "
+                f"({show_time(other.decode_seconds.value)} per token) and have {gain:+.2f}% of loss: a plan trusts the "
+                f"{law} law for the best depth of every size; plan by the law pooled to trust the data"
             )
             notes.append(Note.of("quicker-and-better", text, depth=other.depth, width=other.width))
         at = f"the last token of {self.cached:,}, batch {self.batch}"
@@ -106,16 +111,12 @@ class Speed:
         percent, free = self.loss_percent.value, self.without_limit
         other = f"{free.depth} × {free.width:,} at {show_time(free.decode_seconds.value)} per token"
         if free.chosen:
-            text = "the plan without a limit is quick enough, and no shape tried is expected to have less loss"
-        elif percent > 0:
-            text = f"being {self.limit_words} costs {percent:+.2f}% of loss against the plan without a limit, {other}"
+            text = "the plan without a limit is quick enough: the limit changes nothing"
         else:
-            text = (
-                f"of the shapes tried {self.limit_words} this one has the least expected loss, {percent:+.2f}% against "
-                f"the plan without a limit, {other}"
-            )
-            if free.depth != next(row.depth for row in self.frontier if row.chosen):
-                text += f", whose depth the {law} law chose"
+            text = f"being {self.limit_words} costs {percent:+.2f}% of loss against the plan without a limit, {other}"
+            if self.data_percent is not None and not self.own_data:
+                by_data = f"{self.data_percent.value:+.2f}% by the loss data"
+                text += f", if the {law} law is right about the best depth; {by_data}"
         slowest = self.decode_seconds.high
         if slowest is not None and slowest > (self.limit_seconds or math.inf):
             text += f"; the time is an estimate, and its interval reaches {show_time(slowest)}"
@@ -216,7 +217,9 @@ def plan_reason(
     active = "active " if shape.experts else ""
     first = f"At {size} {active}block parameters the {law.name} law puts the best depth at {law_depth.value:.1f} layers"
     if fixed:
-        why = {"latency": "as quick as asked"}.get(fixed, f"with the {fixed} you fixed")
+        why = {"latency": "as quick as asked", "budget": "with the depth that suits the budget"}.get(
+            fixed, f"with the {fixed} you fixed"
+        )
         first += f"; {why}, the shape has {shape.depth / law_depth.value:.2f} times that."
     else:
         first += f", and {shape.depth} × {shape.width} is the nearest shape that divides well."
@@ -229,7 +232,9 @@ def plan_reason(
     if better:
         best = min(better, key=lambda c: c.loss_percent.value if c.loss_percent else 0.0)
         assert best.loss_percent is not None
-        but = "Only the time speaks against more" if fixed == "latency" else "The loss data disagree"
+        but = {"latency": "Only the time speaks against more", "budget": "Only the budget speaks against more"}.get(
+            fixed or "", "The loss data disagree"
+        )
         return (
             f"{first} {but}: {best.depth} layers are expected to have {best.loss_percent.value:+.1f}% "
             f"of its loss ({best.loss_percent.low:+.1f} to {best.loss_percent.high:+.1f})."
@@ -262,9 +267,10 @@ def plan_notes(
     if fixed is None and outside and round(law_depth.value) != shape.depth:
         text = f"the constraints push the depth to {shape.depth}, outside the {law.name} law's interval"
         notes.append(Note.of("depth-pushed", text, depth=shape.depth, low=law_depth.low, high=law_depth.high))
-    usual = int(ideal_head_dim(np.array(shape.width)))
+    usual = int(ideal_head_dim(shape.width))
     if style.head_dim is None and shape.head_dim != usual:
-        text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width, so that all divides"
+        why = _why_heads(style, budget, shape, usual, reached)
+        text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
@@ -282,6 +288,42 @@ def plan_notes(
         text = f"width {shape.width:,} is beyond the vocabulary {shape.vocab:,}: wasted, according to Wies et al. 2021"
         notes.append(Note.of("wasted-width", text, width=shape.width, limit=shape.vocab))
     return notes
+
+
+def _why_heads(style: Style, budget: Budget, shape: Shape, usual: int, reached: float) -> str:
+    share = style.heads_share
+    if shape.width % (usual * share):
+        times = f" in multiples of {share}" if share > 1 else ""
+        return f"heads of {usual}{times} do not divide a width of {shape.width:,}"
+    with_usual = float(budget.measure(style.shape(shape.depth, shape.width, usual, shape.ff_width)))
+    if with_usual == reached:
+        return "so that their number divides well"
+    return f"with heads of {usual} the same shape would take {with_usual / reached - 1:+.1%} of the budget"
+
+
+def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
+    """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget."""
+    takes = f"attention over {shape.context:,} tokens takes FLOPs"
+    if budget.kind == "memory":
+        each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
+        takes = f"the cache takes {show_bytes(each)}"
+    text = (
+        f"in every layer {takes}, so fewer layers leave room for more parameters: at the depth of the {law.name} law "
+        f"({max(1.0, law.depth_at(law_size)):.0f}) the budget would hold {show_count(law_size)} block parameters and "
+        f"the expected loss be {math.expm1(gain):+.1%}"
+    )
+    return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
+
+
+def zero_notes(data_parallel: int, zero: int) -> list[Note]:
+    """That ZeRO has nothing to share among one copy."""
+    if not zero or data_parallel > 1:
+        return []
+    text = (
+        f"ZeRO {zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: "
+        "give the number of copies (data_parallel) as well"
+    )
+    return [Note.of("zero-without-copies", text, zero=zero)]
 
 
 def law_notes(law: DepthLaw, block_params: float) -> list[Note]:

@@ -7,16 +7,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepwide.errors import DeepwideError, at_least_one, quoted
-from deepwide.laws import DepthCurve, DepthLaw
+from deepwide.laws import DepthCurve, DepthLaw, compute_law, own_costs
 from deepwide.planning.budget import MOST, Budget
-from deepwide.planning.style import Measure, Style
+from deepwide.planning.style import Measure, Style, ideal_head_dim
 from deepwide.quantities import Floats, Integers, Numbers
 from deepwide.settings import LARGEST
 
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)
-IDEAL_HEAD_DIM = ((2048, 128), (512, 64), (0, 32))  # from this width on
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
 FAR = 8.0  # the wide search looks at depths up to this factor from the law's
 MOST_DEPTHS = 600
@@ -25,7 +25,8 @@ MOST_DEPTHS = 600
 CLOSE = 0.03  # a miss up to this counts once,
 MISSING = 20.0  # and what is beyond it so many times more
 LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
-NARROWER_HEADS = 0.03  # per halving of the head width
+NARROWER_HEADS = 0.03  # per halving of the head width,
+UNUSUAL_HEADS = 0.1  # and for heads that nobody builds: narrower than 64 from width 512 on
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
 DEAR = 0.3  # a shape of this price, such as 1.7 times the law's depth, is worth a wide search for a cheaper one
@@ -95,13 +96,24 @@ def round_shapes(
 
 
 def shapes_near(
-    style: Style, amount: Numbers, depth: Numbers, width: Numbers, measure: Measure, *, never_over: bool = False
+    style: Style,
+    amount: Numbers,
+    depth: Numbers,
+    width: Numbers,
+    measure: Measure,
+    *,
+    never_over: bool = False,
+    any_heads: bool = False,
 ) -> set[tuple[int, int, int, int]]:
     """The different shapes of these depths that come near the amounts: depth, width, head_dim, ff_width.
 
-    Unlike `round_shapes` it neither searches widely where an amount is missed nor refuses what does not fit.
+    Unlike `round_shapes` it neither searches widely where an amount is missed nor refuses what does not fit. Heads are
+    of the usual widths, or of `any_heads` that divide.
     """
-    near = _round_near(style, amount, depth, width, measure, True, False, never_over, any_heads=True)
+    near = _round_near(style, amount, depth, width, measure, True, False, never_over, any_heads=any_heads)
+    if not any_heads and style.head_dim is None:
+        unusual = (near.best[2] < 64) & (near.best[1] >= 512)
+        near = near._replace(score=np.where(unusual, np.inf, near.score))
     fits = near.best[:, np.isfinite(near.score)]
     return {(int(L), int(d), int(h), int(f)) for L, d, h, f in fits.T.tolist()}
 
@@ -137,7 +149,7 @@ def _round_near(
     reached = np.full(len(wanted), np.nan)
     for other_depths in (False,) if fixed_depth else (False, True):
         for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
-            suits = (head_dim <= ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
+            suits = (head_dim <= 2 * ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
             suits |= any_heads or fixed_width or style.head_dim is not None
             rows = np.flatnonzero(suits & (best_score > LEAVING_THE_LAW if other_depths else True))
             step = _width_step(style, head_dim)
@@ -149,7 +161,7 @@ def _round_near(
             if other_depths:
                 D = _depths_at(style, W, target, measure, head_dim)
             D, W = np.broadcast_arrays(D, W)
-            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, ideal[rows, None, None])
+            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over)
             flat = tried.score.reshape(len(rows), -1)
             pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
             better = flat[pick] < best_score[rows]
@@ -164,11 +176,6 @@ def usual_depths(style: Style, depth: Numbers) -> Integers:
     """The optimal depths, rounded to whole pipeline stages."""
     stages = style.pipeline_stages
     return np.asarray(np.maximum(1, np.rint(np.asarray(depth) / stages)).astype(np.int64) * stages)
-
-
-def ideal_head_dim(width: Numbers) -> Integers:
-    """The head width that suits a width, constraints apart: 128 from width 2048 on, 64 from 512, 32 below."""
-    return np.select([width >= least for least, _ in IDEAL_HEAD_DIM], [head for _, head in IDEAL_HEAD_DIM])
 
 
 def search_widely(
@@ -188,7 +195,7 @@ def search_widely(
     """
     depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
-    real = [style.width_for(depths.astype(float), target, measure, stretch) for stretch in stretches]
+    real: list[Numbers] = []
     best: tuple[float, tuple[int, ...]] | None = None
     nearest: tuple[float, tuple[int, ...], float] | None = None
     count = 0
@@ -197,13 +204,15 @@ def search_widely(
         if step is None:
             continue
         if width is None:
+            if not real or style.kv_heads is not None:  # else the width of heads changes no count
+                floats = depths.astype(float)
+                real = [style.width_for(floats, target, measure, stretch, head_dim) for stretch in stretches]
             units = np.stack([np.floor(w / step) + more for w in real for more in (0, 1)], axis=-1)
             W = np.maximum(1, units).astype(np.int64) * step
         else:
             W = np.full((len(depths), 1), width)
         D, W = np.broadcast_arrays(depths[:, None], W)
-        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over,
-                     ideal_head_dim(W))  # fmt: skip
+        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over)
         if not np.any(np.isfinite(tried.score)):
             continue
         count += int(np.isfinite(tried.score).sum())
@@ -237,14 +246,15 @@ def _try(
     usual_depth: Integers,
     measure: Measure,
     never_over: bool,
-    ideal: Numbers,
 ) -> _Tried:
     """Shapes of these depths and widths with the feed-forward that meets the target best, and their prices."""
     F, usual_ff, reached = _feed_forward(style, D, W, head_dim, target, measure, never_over)
     miss = np.abs(np.log(reached / target))
     score = miss + MISSING * np.maximum(0, miss - CLOSE)
     score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
-    score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal))
+    score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal_head_dim(W)))
+    if style.head_dim is None and head_dim < 64:
+        score += np.where(W >= 512, UNUSUAL_HEADS, 0)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     heads = W // head_dim
     odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25
@@ -322,14 +332,25 @@ def _why_nothing_fits(style: Style, fixed_width: bool, never_over: bool, width: 
 TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
 DEEPEST = 100_000  # layers that may be asked for
 DEPTHS = (1e-3, 1e6)  # beyond the sizes it was checked at, a law's depth is cut off here
+# Where every layer takes some of a budget beside its parameters, fewer layers leave room for more of them:
+FEWER_LAYERS = 12.0  # depths down to this part of the law's are tried,
+STEPS = 60  # so many,
+ROUNDS = 3  # so often, as the tokens depend on the size
+WORTH_LEAVING = 0.001  # and the deepest is taken whose expected loss is within this part of the least
 
 
 class Optimum(NamedTuple):
-    """Real-valued depth, with its interval, and width; and the block parameters at which the law was asked."""
+    """Real-valued depth, with its interval, and width; and the block parameters at which the law was asked.
+
+    `left` is where the budget is spent better below the law's depth. What that gains is in ln of the expected loss;
+    `block_params` stay those that a shape of the law's depth would have.
+    """
 
     depth: DepthCurve
     width: Floats
     block_params: Floats
+    left: NDArray[np.bool_]
+    gain: Floats
 
 
 def find_optimum(
@@ -366,7 +387,42 @@ def find_optimum(
     below = predicted.value < 1
     if np.any(below):
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
-    return Optimum(curve, d, N)
+    optimum = Optimum(curve, d, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
+    return _with_fewer_layers(style, law, budget, amounts, optimum) if budget.kind in ("memory", "flops") else optimum
+
+
+def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, at: Optimum) -> Optimum:
+    """The optimum, with fewer layers than the law's where the budget then gives less expected loss.
+
+    A layer takes cache (of memory) or attention (of FLOPs) whatever its width, so fewer layers leave room for more
+    parameters. Expected loss is the compute law's at the tokens of the plan, times what the depth costs at the size
+    if the law is right; sizes are compared by block parameters.
+    """
+    surface, stages = compute_law(budget.surface), style.pipeline_stages
+    shares = FEWER_LAYERS ** (-np.arange(STEPS + 1) / STEPS)
+    L = np.maximum(1, np.rint(at.depth.value[:, None] * shares / stages)) * stages
+    W = style.width_for(L, amounts[:, None], budget.measure)
+    params = style.grid(L, W).params
+    N, P = (np.asarray(counts, dtype=float) for counts in (params.active_block, params.active))
+    depth_loss = own_costs(L, N, law)
+    rows = np.arange(len(amounts))
+    chosen = np.zeros(len(amounts), dtype=int)
+    gain = np.zeros(len(amounts))
+    for _ in range(ROUNDS):
+        here = (rows, chosen)
+        size = P[here][:, None] * N / N[here][:, None]
+        tokens = 20.0 * P[here][:, None] if budget.tokens is None else float(budget.tokens)
+        loss = np.log(surface.E + surface.A * size**-surface.alpha + surface.B * tokens**-surface.beta) + depth_loss
+        loss = np.where(np.isnan(loss), np.inf, loss)
+        chosen = np.argmax(loss <= loss.min(axis=1, keepdims=True) + WORTH_LEAVING, axis=1)  # the first
+        with np.errstate(invalid="ignore"):
+            gain = loss[:, 0] - loss[rows, chosen]
+    left = chosen > 0
+    depth = DepthCurve(
+        np.where(left, L[rows, chosen], at.depth.value), *(np.where(left, np.nan, v) for v in at.depth[1:])
+    )
+    return at._replace(depth=depth, width=np.where(left, W[rows, chosen], at.width), left=left,
+                       gain=np.where(left, gain, 0.0))  # fmt: skip
 
 
 def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Floats) -> Floats:
@@ -421,9 +477,8 @@ def width_of_blocks(style: Style, depth: Any, block_params: Any) -> Floats:
 
 
 def _at(style: Style, depth: Floats, width: Floats) -> Optimum:
-    return Optimum(
-        DepthCurve.exact(depth), width, np.asarray(style.grid(depth, width).params.active_block, dtype=float)
-    )
+    N = np.asarray(style.grid(depth, width).params.active_block, dtype=float)
+    return Optimum(DepthCurve.exact(depth), width, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
 
 
 def _depths(law: DepthLaw, block_params: Floats) -> DepthCurve:

@@ -1,9 +1,13 @@
 """Plans that must be quick: the shapes of least expected loss that decode within a limit on a given machine.
 
-Expected loss of a shape, relative to the plan without a limit: a compute law's loss at its total parameters (with
-experts, the active ones) and the plan's tokens, times what its depth costs at its size (laws/cost.py). Shapes are those
-that the planner would round to, at depths up to the law's and at shares of the budget; what is compared is exact.
-Which shapes are tried does not depend on the limit, so a looser one never gives a plan of more expected loss.
+Expected loss of a shape, relative to the plan without a limit: a compute law's loss at the plan's tokens, times what
+its depth costs at its size if the law that plans is right about the best depth of every size (laws/cost.py). Sizes
+are compared by (active) block parameters, as laws and costs were fitted: the compute law is asked about the parameters
+of the plan without a limit, times the ratio of block parameters. Beside it stands what the loss data say of the depth.
+
+Shapes are those that the planner would round to, at depths up to the law's and at shares of the budget; what is
+compared is exact. Which shapes are tried does not depend on the limit, so a looser one never gives a plan of more
+expected loss; and as none counts as better than the plan without a limit, a limit that this meets changes nothing.
 """
 
 import math
@@ -16,7 +20,7 @@ import numpy as np
 
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
-from deepwide.laws import ComputeLaw, DepthLaw, best_depth, shape_cost, shape_costs
+from deepwide.laws import ComputeLaw, DepthLaw, own_cost, own_shape_costs, shape_cost, shape_costs
 from deepwide.planning.budget import Budget
 from deepwide.planning.reasons import Speed, SpeedRow
 from deepwide.planning.rounding import shapes_near
@@ -30,6 +34,7 @@ SMALLEST = 64  # shares of the budget are tried down to 1 / this,
 SHARES, FINER = 24, 8  # in so many steps, and in finer ones about what no other shape beats
 DEPTHS = 40  # tried at most, down to a twelfth of the deepest
 SHALLOWEST = 12
+WORTH_NAMING = 0.0005  # of the loss: a shape that the loss data put so far below the plan's is named
 ROWS, QUICKEST = 8, 4  # of the frontier that is shown, down to a quarter of the plan's time
 
 
@@ -100,7 +105,8 @@ class SpeedLimit:
 class _Option:
     shape: Shape
     seconds: float
-    loss: float  # over that of the plan without a limit
+    loss: float  # over that of the plan without a limit, if the law is right
+    by_data: float  # the same by the loss data, wherever the law puts the best depth; NaN: none
 
 
 class Search:
@@ -116,8 +122,8 @@ class Search:
 
     def within(self, speed: SpeedLimit, fixed_depth: int | None) -> tuple[Shape, Speed]:
         """The shape to build, without a limit the plan's own, and the frontier around it."""
-        plan = _Option(self.plan, speed.seconds(self.plan), 1.0)
-        if shape_cost(*self.compared_with, self.compared_with, self.law) is None:
+        plan = _Option(self.plan, speed.seconds(self.plan), 1.0, 1.0)
+        if own_cost(*self.compared_with, self.compared_with, self.law) is None:
             if speed.limit is None:
                 return self.plan, _summary(self, speed, plan, plan, [plan])
             raise DeepwideError(
@@ -126,23 +132,35 @@ class Search:
             )
         tried = self.options(speed, fixed_depth)
         chosen = plan
+        options = [plan, *(option for option in tried if option.loss >= 1)]
         if speed.limit is not None:
-            quick = [option for option in (plan, *tried) if option.seconds <= speed.limit]
+            quick = [option for option in options if option.seconds <= speed.limit]
             if not quick:
-                fastest = min([plan, *tried], key=lambda option: option.seconds)
+                options = [*self.narrow_headed(speed, fixed_depth, options), *options]
+                quick = [option for option in options if option.seconds <= speed.limit]
+            if not quick:
+                fastest = min(options, key=lambda option: option.seconds)
                 quickest = f"{fastest.shape.depth} × {fastest.shape.width:,}, takes {show_time(fastest.seconds)}"
                 raise DeepwideError(
-                    f"nothing decodes {speed.words} on '{speed.machine.name}': of {len(tried):,} shapes tried "
+                    f"nothing decodes {speed.words} on '{speed.machine.name}': of {len(options):,} shapes tried "
                     f"the quickest, {quickest}: allow more time, or take a quicker machine or a smaller budget."
                 )
             chosen = min(quick, key=lambda option: (option.loss, option.seconds))
-        return chosen.shape, _summary(self, speed, chosen, plan, _frontier([plan, *tried]))
+        return chosen.shape, _summary(self, speed, chosen, plan, _frontier(options), tried)
 
-    def options(self, speed: SpeedLimit, fixed_depth: int | None) -> list[_Option]:
+    def narrow_headed(self, speed: SpeedLimit, fixed_depth: int | None, usual: list[_Option]) -> list[_Option]:
+        """Shapes with heads narrower than usual that are quicker than all others: for limits that only they meet."""
+        if self.style.head_dim is not None:
+            return []
+        fastest = min(usual, key=lambda option: (option.seconds, option.loss))
+        tried = self.options(speed, fixed_depth, any_heads=True)
+        return [option for option in tried if option.seconds < fastest.seconds and option.loss >= fastest.loss]
+
+    def options(self, speed: SpeedLimit, fixed_depth: int | None, any_heads: bool = False) -> list[_Option]:
         """Every shape that is tried, whatever the limit: a grid of depths and shares, finer along its frontier."""
         depths = self.depths(fixed_depth)
         steps = [(row, FINER * step) for row in range(len(depths)) for step in range(SHARES + 1)]
-        tried = self._options(speed, depths, steps, {})
+        tried = self._options(speed, depths, steps, {}, any_heads)
         place = {depth: row for row, depth in enumerate(depths)}
         finer = set[tuple[int, int]]()
         for option in _frontier(tried.values()):
@@ -150,10 +168,15 @@ class Search:
             step, row = round(-math.log(share) / math.log(SMALLEST) * SHARES * FINER), place[option.shape.depth]
             rows = range(max(0, row - 1), min(len(depths), row + 2))
             finer |= {(at, near) for at in rows for near in range(max(0, step - FINER), step + FINER)}
-        return list(self._options(speed, depths, sorted(finer - set(steps)), tried).values())
+        return list(self._options(speed, depths, sorted(finer - set(steps)), tried, any_heads).values())
 
     def _options(
-        self, speed: SpeedLimit, depths: list[int], steps: list[tuple[int, int]], known: dict[Shape, _Option]
+        self,
+        speed: SpeedLimit,
+        depths: list[int],
+        steps: list[tuple[int, int]],
+        known: dict[Shape, _Option],
+        any_heads: bool,
     ) -> dict[Shape, _Option]:
         """What divides as asked at these depths (their places) and shares of the budget, beside what is known."""
         if not steps:
@@ -162,22 +185,26 @@ class Search:
         shares = np.exp(-np.array([step for _, step in steps]) * math.log(SMALLEST) / (SHARES * FINER))
         amounts, measure = shares * self.budget.amount, self.budget.measure
         widths = self.style.width_for(D, amounts, measure)
-        rows = shapes_near(self.style, amounts, D, widths, measure, never_over=self.never_over)
+        rows = shapes_near(self.style, amounts, D, widths, measure, never_over=self.never_over, any_heads=any_heads)
         shapes = [self.style.shape(*row) for row in sorted(rows)]
         shapes = [shape for shape in shapes if shape not in known and float(measure(shape)) <= self.most]
-        sizes = [(shape.depth, shape.params.active_block, shape.active_params) for shape in shapes]
-        L, N, P = np.array(sizes, dtype=float).reshape(-1, 3).T
-        losses = self._size_loss(P) / self._size_loss(float(self.plan.active_params))
-        losses = losses * (1 + shape_costs(L, N, self.compared_with, self.law) / 100)
-        more = zip(shapes, losses.tolist(), strict=True)
-        return known | {shape: _Option(shape, speed.seconds(shape), loss) for shape, loss in more if loss == loss}
+        sizes = [(shape.depth, shape.params.active_block) for shape in shapes]
+        L, N = np.array(sizes, dtype=float).reshape(-1, 2).T
+        size = self._size_loss(N)
+        losses, by_data = (
+            size * (1 + costs(L, N, self.compared_with, self.law) / 100) for costs in (own_shape_costs, shape_costs)
+        )
+        more = zip(shapes, losses.tolist(), by_data.tolist(), strict=True)
+        return known | {
+            shape: _Option(shape, speed.seconds(shape), loss, data) for shape, loss, data in more if loss == loss
+        }
 
     def depths(self, fixed: int | None) -> list[int]:
-        """Depths in whole stages, from a twelfth of the deepest: the plan's, or the best by loss if that is deeper."""
+        """Depths in whole stages, from a twelfth of the deepest: the plan's, or the law's if that is deeper."""
         stages = self.style.pipeline_stages
         if fixed is not None:
             return [fixed]
-        best = best_depth(self.compared_with[1], self.law)
+        best = self.law.depth_at(self.compared_with[1])
         units = max(self.plan.depth // stages, round(best / stages))
         low = max(1, units // SHALLOWEST)
         if units - low < DEPTHS:
@@ -186,19 +213,37 @@ class Search:
         return sorted({self.plan.depth, *(max(1, round(float(value))) * stages for value in few)})
 
     def loss_percent(self, shape: Shape) -> Interval:
-        """Expected loss against the plan without a limit."""
+        """Expected loss against the plan without a limit, if the law is right."""
+        percent = self._percent(shape, own_cost(*self._at(shape), self.compared_with, self.law))
+        if percent is None:
+            raise DeepwideError(f"no loss data reach {shape.depth} × {shape.width:,}.")
+        return percent
+
+    def data_percent(self, shape: Shape) -> Interval | None:
+        """The same by the loss data, wherever the law puts the best depth."""
+        return self._percent(shape, shape_cost(*self._at(shape), self.compared_with, self.law))
+
+    def _at(self, shape: Shape) -> tuple[float, float]:
+        return float(shape.depth), float(shape.params.active_block)
+
+    def _percent(self, shape: Shape, cost: Interval | None) -> Interval | None:
         if shape == self.plan:
             return Interval(0.0)
-        cost = shape_cost(float(shape.depth), float(shape.params.active_block), self.compared_with, self.law)
         if cost is None or cost.low is None or cost.high is None:
-            raise DeepwideError(f"no loss data reach {shape.depth} × {shape.width:,}.")
-        size = float(self._size_loss(float(shape.active_params)) / self._size_loss(float(self.plan.active_params)))
+            return None
+        size = float(self._size_loss(float(shape.params.active_block)))
         value, low, high = (100 * (size * (1 + each / 100) - 1) for each in (cost.value, cost.low, cost.high))
         return Interval(value, low, high)
 
-    def _size_loss(self, params: Any) -> Any:
-        c = self.compute
-        return c.E + c.A * params**-c.alpha + c.B * float(self.tokens) ** -c.beta
+    def _size_loss(self, block_params: Any) -> Any:
+        """The compute law's loss over that of the plan without a limit."""
+        c, own, tokens = self.compute, float(self.plan.active_params), float(self.tokens)
+        at, here = (c.E + c.A * P**-c.alpha + c.B * tokens**-c.beta for P in (own * block_params / self._blocks, own))
+        return at / here
+
+    @property
+    def _blocks(self) -> float:
+        return self.compared_with[1]
 
 
 def _frontier(options: Iterable[_Option]) -> list[_Option]:
@@ -211,9 +256,18 @@ def _frontier(options: Iterable[_Option]) -> list[_Option]:
     return best
 
 
-def _summary(search: Search, speed: SpeedLimit, chosen: _Option, plan: _Option, frontier: list[_Option]) -> Speed:
-    quicker = [o for o in frontier if o.seconds < plan.seconds and o.loss < plan.loss]
-    better = min(quicker, key=lambda o: o.loss, default=None) if speed.limit is None else None
+def _summary(
+    search: Search,
+    speed: SpeedLimit,
+    chosen: _Option,
+    plan: _Option,
+    frontier: list[_Option],
+    tried: Iterable[_Option] = (),
+) -> Speed:
+    better = None
+    if search.law.bowl is None:  # its law and the loss data may disagree
+        quicker = [o for o in tried if o.seconds < chosen.seconds and o.by_data < chosen.by_data - WORTH_NAMING]
+        better = min(quicker, key=lambda o: o.by_data, default=None)
     frontier = [o for o in frontier if o.seconds >= chosen.seconds / QUICKEST] or frontier[-1:]
     targets = np.geomspace(frontier[0].seconds, frontier[-1].seconds, ROWS)
     shown = {id(min(frontier, key=lambda o: abs(math.log(o.seconds / target)))) for target in targets}
@@ -224,9 +278,12 @@ def _summary(search: Search, speed: SpeedLimit, chosen: _Option, plan: _Option, 
         return SpeedRow(
             depth=option.shape.depth,
             width=option.shape.width,
+            heads=option.shape.heads,
+            head_dim=option.shape.head_dim,
             block_params=option.shape.params.active_block,
             total_params=option.shape.total_params,
             loss_percent=search.loss_percent(option.shape),
+            data_percent=search.data_percent(option.shape),
             decode_seconds=speed.decode(option.shape),
             tokens_per_second=speed.batch / option.seconds,
             chosen=option.shape == chosen.shape,
@@ -244,6 +301,8 @@ def _summary(search: Search, speed: SpeedLimit, chosen: _Option, plan: _Option, 
         tokens_per_second=speed.batch / chosen.seconds,
         train_step_seconds=train,
         loss_percent=search.loss_percent(chosen.shape),
+        data_percent=search.data_percent(chosen.shape),
+        own_data=search.law.bowl is not None,
         frontier=[row(option) for option in sorted(rows, key=lambda o: o.seconds)],
         without_limit=row(plan),
         quicker_and_better=None if better is None else row(better),

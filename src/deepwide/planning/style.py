@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from deepwide.errors import DeepwideError
-from deepwide.quantities import Numbers, parse_count
+from deepwide.quantities import Integers, Numbers, parse_count
 from deepwide.settings import Natural, Part, Positive, explain
 from deepwide.shape import FAMILIES, Experts, Shape, family_named
 
@@ -67,6 +67,13 @@ Measure = Callable[[Sizes], Any]  # what a budget limits: block parameters, tota
 WITH_EXPERTS, WITH_SHARED_EXPERTS = "mixtral", "glm4_moe"  # families of a plan with experts, unless one is given
 GRANULARITY_MISS = 0.01  # of a granularity that was asked for: a larger one is noted
 RATIOS = {"plain": 4.0, "gated": 8 / 3}  # the usual feed-forward width over the width
+IDEAL_HEAD_DIM = ((2048, 128), (512, 64), (0, 32))  # from this width on
+
+
+def ideal_head_dim(width: Any) -> Integers:
+    """The head width that suits a width, constraints apart: 128 from width 2048 on, 64 from 512, 32 below."""
+    at = np.asarray(width)
+    return np.asarray(np.select([at >= least for least, _ in IDEAL_HEAD_DIM], [head for _, head in IDEAL_HEAD_DIM]))
 
 
 class Style(Part):
@@ -174,13 +181,24 @@ class Style(Part):
         """A shape of this style, of no particular size."""
         return self.like or _template(self.family, self.vocab, self.context, self.tied)
 
-    def grid(self, depth: Any, width: Any, head_dim: Any = 64, ff_width: Any = None) -> Grid:
-        """Shapes as arrays (or floats), for counting."""
+    def grid(self, depth: Any, width: Any, head_dim: Any = None, ff_width: Any = None) -> Grid:
+        """Shapes as arrays (or floats), for counting; heads are as wide as asked for, or as suits the width."""
+        if head_dim is None:
+            head_dim = self.usual_head_dim(width)
         heads = width / head_dim if _is_real(width) else width // head_dim
         kv_heads = heads if self.kv_heads is None else self.kv_heads
         if ff_width is None:
             ff_width = self.usual_ff_width(width)
         return Grid(self.template, depth, width, heads, kv_heads, head_dim, ff_width, self._mixture(ff_width))
+
+    def usual_head_dim(self, width: Any) -> Any:
+        """The head width that was asked for, or the one that suits the width."""
+        if self.head_dim is not None:
+            return self.head_dim
+        if self.kv_heads is None:
+            return 64  # it changes no count
+        ideal = ideal_head_dim(width)
+        return ideal.astype(float) if _is_real(width) else ideal  # floats: huge counts pass 64-bit integers
 
     def _mixture(self, width: Any) -> Experts | None:
         """The experts of a layer, of this width each."""
@@ -252,21 +270,25 @@ class Style(Part):
         own = self.like.ff_width / self.like.width if self.like else None
         return self.ff_ratio or own or RATIOS[self.ff]
 
-    def width_for(self, depth: Any, amount: Any, measure: Measure, stretch: float = 1.0) -> Numbers:
+    def width_for(
+        self, depth: Any, amount: Any, measure: Measure, stretch: float = 1.0, head_dim: int | None = None
+    ) -> Numbers:
         """The real-valued width at which `measure` reaches `amount` (bisection in its logarithm).
 
-        `stretch` is the feed-forward width over its usual one.
+        `stretch` is the feed-forward width over its usual one; heads are as wide as is usual unless `head_dim` says.
         """
         target = np.broadcast_to(np.asarray(amount, dtype=float), np.broadcast(depth, amount).shape)
         low, high = np.zeros(target.shape), np.full(target.shape, 25.0)
         for _ in range(42):
             middle = (low + high) / 2
             width = np.exp(middle)
-            over = measure(self.grid(depth, width, ff_width=stretch * self.usual_ff_width(width))) > target
+            over = measure(self.grid(depth, width, head_dim, stretch * self.usual_ff_width(width))) > target
             low, high = np.where(over, low, middle), np.where(over, middle, high)
         return np.asarray(np.exp((low + high) / 2))
 
-    def depth_for(self, width: Any, amount: Any, measure: Measure, head_dim: Any = 64, stretch: float = 1.0) -> Numbers:
+    def depth_for(
+        self, width: Any, amount: Any, measure: Measure, head_dim: Any = None, stretch: float = 1.0
+    ) -> Numbers:
         """The real-valued depth at which `measure`, affine in depth, reaches `amount`."""
         # Counted in floats: FLOPs of a wide layer over a long context pass the largest 64-bit integer.
         ff_width = stretch * np.asarray(self.usual_ff_width(width), dtype=float)

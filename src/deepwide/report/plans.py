@@ -51,7 +51,7 @@ def plan_report(plan: Plan) -> Report:
     sections = (
         Section("The shape", (*warnings(plan.notes), Facts(tuple(facts)), Text(plan.reason), *notes(plan.notes))),
         Section(
-            "The same budget at other depths",
+            "The same size at other depths",
             (
                 Table.of("depths", plan.rows(), times, columns),
                 _map(lambda: figures.plan_map(plan, plan.law)),

@@ -130,6 +130,16 @@ export class Laws {
     return this.bowlCost(law.bowl, Math.log(depth / best.value), Math.log(insteadOf / best.value), placeError);
   }
 
+  // ln of the loss over that of the law's own best depth, if the law is right; NaN far beyond the data
+  ownCost(depth, N, law) {
+    const { bowl } = law;
+    const [low, high] = bowl.x_range;
+    const x = Math.log(depth / this.depthAt(law.own_bowl ? this.reference(law) : law, N));
+    if (!(low - this.costs.slack <= Math.min(x, 0) && Math.max(x, 0) <= high + this.costs.slack)) return NaN;
+    const slope = bowl.log_error !== null ? 0 : bowl.slope;
+    return Math.min(slope * x + bowl.curvature * (x * x), this.costs.largest_log);
+  }
+
   bowlCost(bowl, x, insteadOf, placeError) {
     const [low, high] = bowl.x_range;
     if (!(low - this.costs.slack <= Math.min(x, insteadOf) && Math.max(x, insteadOf) <= high + this.costs.slack)) return null;

@@ -40,14 +40,19 @@ export class Style {
     return this.quadruple ? 4 * width : this.ratio * width;
   }
 
+  // The head width that was asked for, or the one that suits the width; with as many keys as heads it changes no count
+  usualHead(width) {
+    return this.head_dim ?? (this.kv_heads === null ? 64 : idealHeadDim(width, this.prices));
+  }
+
   // The real-valued width at which the measure reaches the amount
-  widthFor(depth, amount, measure, stretch = 1) {
+  widthFor(depth, amount, measure, stretch = 1, headDim = null) {
     let low = 0;
     let high = 25;
     for (let i = 0; i < 42; i++) {
       const middle = (low + high) / 2;
       const width = Math.exp(middle);
-      if (measure(depth, width, 64, stretch * this.realFf(width)) > amount) high = middle;
+      if (measure(depth, width, headDim ?? this.usualHead(width), stretch * this.realFf(width)) > amount) high = middle;
       else low = middle;
     }
     return Math.exp((low + high) / 2);
@@ -63,7 +68,7 @@ export class Style {
   widthOfBlocks(depth, blocks) {
     let width = Math.sqrt(blocks / (12 * depth));
     for (let i = 0; i < 3; i++) {
-      width *= Math.sqrt(blocks / this.blocks(depth, width, 64, this.realFf(width)));
+      width *= Math.sqrt(blocks / this.blocks(depth, width, this.usualHead(width), this.realFf(width)));
     }
     return width;
   }
@@ -140,7 +145,7 @@ export class Budget {
       flops: () => `${general(Number(value), 3)} training FLOPs`,
       memory: () => `${showBytes(value)} at inference (${precision}, ${batch} × ${grouped(context)} tokens of bf16 cache)`,
     }[kind]();
-    return new Budget({ kind, amount: Number(value), words, tokens, tokensFrom, inference_precision: precision, batch, compute: chosenBy, constants });
+    return new Budget({ kind, amount: Number(value), words, tokens, tokensFrom, inference_precision: precision, batch, compute: chosenBy, surface: compute, constants });
   }
 
   // How much of the budget a shape takes, in floats: a function of depth, width, head width and feed-forward width
@@ -173,7 +178,7 @@ export class Budget {
 
   checkRange(style) {
     const { least_params: LEAST, most_params: MOST } = this.constants.planner;
-    let least = this.measureOf(style)(1, 1, 64, style.realFf(1));
+    let least = this.measureOf(style)(1, 1, style.usualHead(1), style.realFf(1));
     let low;
     let high;
     if (this.compute) {
@@ -227,7 +232,7 @@ function clippedDepths(laws, law, N, limits) {
 function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   budget.checkRange(style);
   const measure = budget.measureOf(style);
-  const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, 64, style.realFf(width)) });
+  const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
   if (fixedDepth !== null) {
     atLeastOne("depth", fixedDepth);
     if (fixedDepth > prices.deepest) throw new Refusal(`depth must be at most ${grouped(prices.deepest)}, not '${fixedDepth}'.`);
@@ -236,7 +241,7 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   }
   if (fixedWidth !== null) {
     atLeastOne("width", fixedWidth);
-    const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, 64);
+    const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
     return exactly(L, fixedWidth);
   }
@@ -250,7 +255,40 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
       `${fixed(curve[0], 1)} of the ${law.name} law: use fewer stages.`);
   }
   if (predicted[0] < 1) width = style.widthFor(curve[0], budget.amount, measure);
-  return { depth: curve, width, N };
+  const optimum = { depth: curve, width, N, gain: null };
+  return ["memory", "flops"].includes(budget.kind) ? withFewerLayers(style, laws, law, budget, optimum, prices) : optimum;
+}
+
+// Fewer layers than the law's where the budget then gives less expected loss: a layer takes cache or attention too
+function withFewerLayers(style, laws, law, budget, at, prices) {
+  const measure = budget.measureOf(style);
+  const rule = budget.constants.compute_laws[budget.surface];
+  const stages = style.pipeline_stages;
+  const tried = Array.from({ length: prices.steps + 1 }, (_, k) => {
+    const L = Math.max(1, rint((at.depth[0] * prices.fewer_layers ** (-k / prices.steps)) / stages)) * stages;
+    const width = style.widthFor(L, budget.amount, measure);
+    const head = style.usualHead(width);
+    const heads = width / head;
+    const N = style.blocks(L, width, head, style.realFf(width));
+    const P = style.counter.total(L, width, heads, style.kv_heads ?? heads, head, style.realFf(width));
+    return { L, width, N, P, depthLoss: laws.ownCost(L, N, law) };
+  });
+  let chosen = 0;
+  let gain = 0;
+  for (let round = 0; round < prices.rounds; round++) {
+    const here = tried[chosen];
+    const tokens = budget.tokens === null ? 20 * here.P : Number(budget.tokens);
+    const losses = tried.map(({ N, P: _, depthLoss }) => {
+      const size = (here.P * N) / here.N;
+      const loss = Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + depthLoss;
+      return Number.isNaN(loss) ? Infinity : loss;
+    });
+    const least = Math.min(...losses);
+    chosen = losses.findIndex((loss) => loss <= least + prices.worth_leaving);
+    gain = losses[0] - losses[chosen];
+  }
+  if (chosen === 0) return at;
+  return { ...at, depth: [tried[chosen].L, NaN, NaN], width: tried[chosen].width, gain };
 }
 
 // The block parameters at which a shape of the law's depth takes the budget
@@ -263,7 +301,7 @@ function sizeOnTheLaw(style, laws, law, budget, prices) {
     const N = Math.exp(middle);
     const L = clippedDepths(laws, law, N, prices.law_depths)[0];
     const width = style.widthOfBlocks(L, N);
-    if (measure(L, width, 64, style.realFf(width)) > budget.amount) high = middle;
+    if (measure(L, width, style.usualHead(width), style.realFf(width)) > budget.amount) high = middle;
     else low = middle;
   }
   return Math.exp((low + high) / 2);
@@ -278,7 +316,7 @@ export function idealHeadDim(width, prices) {
 const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
 
 // One shape of a depth, a width and the feed-forward that meets the target best, and its price
-function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, ideal, step, prices) {
+function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, prices) {
   const usual = style.usualFf(W);
   const measured = (F) => measure(D, W, headDim, F);
   let F = usual;
@@ -297,7 +335,8 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, i
     const miss = Math.abs(Math.log(reached / target));
     score = miss + prices.missing * Math.max(0, miss - prices.close);
     score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
-    score += prices.narrower_heads * Math.abs(Math.log2(headDim / ideal));
+    score += prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
+    score += style.head_dim === null && headDim < 64 && W >= 512 ? prices.unusual_heads : 0;
     score += prices.stretching * Math.abs(Math.log(F / usual));
     const heads = Math.floor(W / headDim);
     const odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25;
@@ -338,7 +377,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
   let search; // stays undefined where there was no need for one
   for (const otherDepths of fixedDepth ? [false] : [false, true]) {
     for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
-      const suits = headDim <= ideal && headDim >= (ideal >= 64 ? ideal / 2 : 8);
+      const suits = headDim <= 2 * ideal && headDim >= (ideal >= 64 ? ideal / 2 : 8);
       if (!(suits || fixedWidth || style.head_dim !== null)) continue;
       if (otherDepths && best !== null && !(best.score > prices.leaving_the_law)) continue;
       const step = widthStep(style, headDim);
@@ -346,7 +385,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       const scores = [];
       for (const W of allowedWidths(centre, step, fixedWidth)) {
         for (const D of otherDepths ? depthsAt(style, W, amount, measure, headDim, prices) : [usual]) {
-          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, ideal, step, prices));
+          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, prices));
         }
       }
       const least = scores.reduce((one, other) => (other.score < one.score ? other : one));
@@ -379,19 +418,22 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
   const { prices } = style;
   const depths = fixedDepth ? [usual] : allDepths(style, usual, prices);
   const stretches = style.ff_is_free ? [prices.ff_stretch[0], 1, prices.ff_stretch[1]] : [1];
-  const widths = width === null ? depths.map((D) => stretches.map((stretch) => style.widthFor(D, target, measure, stretch))) : [];
+  let widths = null;
   let best = null;
   let nearest = null;
   let tried = 0;
   for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
     const step = widthStep(style, headDim);
     if (step > prices.largest) continue;
+    if (width === null && (widths === null || style.kv_heads !== null)) {
+      widths = depths.map((D) => stretches.map((stretch) => style.widthFor(D, target, measure, stretch, headDim)));
+    }
     let leastScore = null;
     let leastMiss = null;
     depths.forEach((D, row) => {
       const across = width === null ? widths[row].flatMap((w) => [0, 1].map((more) => Math.max(1, Math.floor(w / step) + more) * step)) : [width];
       for (const W of across) {
-        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, idealHeadDim(W, prices), step, prices);
+        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, prices);
         if (!Number.isFinite(one.score)) continue;
         tried += 1;
         one.miss = Math.abs(Math.log(one.reached / target));
@@ -466,8 +508,11 @@ export function makePlan(settings, constants, laws) {
   const whole = exact(shape);
   const reached = budget.measureExactly(whole);
   const params = countParams(whole);
-  const law_params = fixedSide === null ? optimum.N : Number(params.block);
-  const law_depth = interval(fixedSide === null ? optimum.depth : laws.depths(law, law_params));
+  const left = optimum.gain !== null;
+  const bySize = fixedSide === null && !left && budget.kind === "block"; // else the law is asked about the size that came out
+  const law_params = bySize ? optimum.N : Number(params.block);
+  const own = () => laws.depths(law, law_params).map((L) => (fixedSide === null && !Number.isNaN(L) ? Math.max(1, L) : L));
+  const law_depth = interval(bySize ? optimum.depth : own());
   const training = trainingMemory(whole, constants.training_precision);
   const bytes = constants.inference_bytes[settings.inference_precision];
   const weightBytes = (P) => (Number.isInteger(bytes) ? BigInt(bytes) * P : halfOf(P));
@@ -488,7 +533,11 @@ export function makePlan(settings, constants, laws) {
   }
   return {
     budget, style, law, law_params, law_depth, shape, params, tokens, candidates, search, reached,
-    fixed: fixedSide,
+    fixed: left ? "budget" : fixedSide,
+    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain } : null,
+    data_parallel: settings.data_parallel,
+    zero: settings.zero,
+    batch: settings.batch,
     family: style.family,
     miss: rint(reached) / rint(budget.amount) - 1,
     law_width: { value: widthAt(law_depth.value), low: widthAt(law_depth.high), high: widthAt(law_depth.low) },

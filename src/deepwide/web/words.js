@@ -2,6 +2,7 @@
 // Everything the page shows as text comes from here, so that one test compares all of it with `deepwide plan`.
 import { fixed, general, grouped, plural, showBytes, showCount, signed, signedPercent } from "./numbers.js";
 import { idealHeadDim } from "./planner.js";
+import { cacheElements, exact } from "./shape.js";
 
 export const NO_DATA = "no data";
 
@@ -46,6 +47,7 @@ function planNotes(plan, laws, prices) {
   const N = Number(plan.params.block);
   const notes = [];
   const note = (code, text) => notes.push({ code, text });
+  if (plan.fewer_layers !== null) note("fewer-layers", fewerLayers(plan, laws));
   if (plan.search !== null) note("budget-missed", missed(plan, prices));
   note("cost-source", costSource(law, laws, shape, N, prices.cost_source));
   notes.push(...lawNotes(law, laws, N));
@@ -55,7 +57,7 @@ function planNotes(plan, laws, prices) {
   }
   const usual = idealHeadDim(shape.width, prices);
   if (style.head_dim === null && shape.head_dim !== usual) {
-    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width, so that all divides`);
+    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}`);
   }
   const devices = style.tensor_parallel;
   if (style.kv_heads && style.kv_heads % devices) {
@@ -71,7 +73,32 @@ function planNotes(plan, laws, prices) {
   if (shape.width > shape.vocab) {
     note("wasted-width", `width ${grouped(shape.width)} is beyond the vocabulary ${grouped(shape.vocab)}: wasted, according to Wies et al. 2021`);
   }
+  if (plan.zero && plan.data_parallel <= 1) {
+    note("zero-without-copies", `ZeRO ${plan.zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: ` +
+      "give the number of copies (data_parallel) as well");
+  }
   return notes;
+}
+
+function whyHeads({ style, shape, budget, reached }, usual) {
+  const share = style.heads_share;
+  if (shape.width % (usual * share)) {
+    return `heads of ${usual}${share > 1 ? ` in multiples of ${share}` : ""} do not divide a width of ${grouped(shape.width)}`;
+  }
+  const withUsual = budget.measureExactly(exact(style.shape(shape.depth, shape.width, usual, shape.ff_width)));
+  if (withUsual === reached) return "so that their number divides well";
+  return `with heads of ${usual} the same shape would take ${signedPercent(withUsual / reached - 1, 1)} of the budget`;
+}
+
+function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
+  let takes = `attention over ${grouped(shape.context)} tokens takes FLOPs`;
+  if (budget.kind === "memory") {
+    const whole = exact(shape);
+    takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
+  }
+  return `in every layer ${takes}, so fewer layers leave room for more parameters: at the depth of the ${law.name} law ` +
+    `(${fixed(Math.max(1, laws.depthAt(law, N)), 0)}) the budget would hold ${showCount(N)} block parameters and the ` +
+    `expected loss be ${signedPercent(Math.expm1(gain), 1)}`;
 }
 
 function costSource(law, laws, shape, N, pooled) {
@@ -93,7 +120,8 @@ function missed({ budget, search, reached, law_depth: lawDepth }, prices) {
 
 function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates, fixed: side }) {
   let first = `At ${showCount(N)} block parameters the ${law.name} law puts the best depth at ${fixed(lawDepth.value, 1)} layers`;
-  if (side) first += `; with the ${side} you fixed, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
+  const why = side === "budget" ? "with the depth that suits the budget" : `with the ${side} you fixed`;
+  if (side) first += `; ${why}, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
   else first += `, and ${shape.depth} × ${shape.width} is the nearest shape that divides well.`;
   const others = candidates.filter((c) => c.depth !== shape.depth && c.loss_percent !== null);
   if (candidates.length === 1) return `${first} No other depth that was tried divides as asked at this size.`;
@@ -102,7 +130,8 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
   if (better.length) {
     const best = better.reduce((one, other) => (other.loss_percent.value < one.loss_percent.value ? other : one));
     const { value, low, high } = best.loss_percent;
-    return `${first} The loss data disagree: ${best.depth} layers are expected to have ${signed(value, 1)}% of its loss ` +
+    const but = side === "budget" ? "Only the budget speaks against more" : "The loss data disagree";
+    return `${first} ${but}: ${best.depth} layers are expected to have ${signed(value, 1)}% of its loss ` +
       `(${signed(low, 1)} to ${signed(high, 1)}).`;
   }
   const worst = Math.max(...others.map((c) => Math.abs(c.loss_percent.value)));
@@ -122,7 +151,7 @@ export const opinionCells = (o) => [
 export function planWords(plan, laws, constants) {
   const { params, shape, law } = plan;
   const all = planNotes(plan, laws, constants.planner);
-  const side = plan.fixed === null ? "" : ` (${plan.fixed} is fixed)`;
+  const side = plan.fixed === null ? "" : plan.fixed === "budget" ? " (the budget suits fewer layers)" : ` (${plan.fixed} is fixed)`;
   const depth = span(plan.law_depth, 1, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
   const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
   if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
@@ -147,7 +176,7 @@ export function planWords(plan, laws, constants) {
       return {
         chosen,
         depth: c.depth,
-        cells: [String(c.depth), grouped(c.width), showCount(c.block), `${fixed(c.depth_over_law, 2)}×`, chosen ? "–" : percent(c.loss_percent),
+        cells: [String(c.depth), grouped(c.width), `${c.shape.heads} of ${c.shape.head_dim}`, showCount(c.block), `${fixed(c.depth_over_law, 2)}×`, chosen ? "–" : percent(c.loss_percent),
           `${fixed(c.step_time, 2)}×`, `${fixed(c.decode_time, 2)}×`, chosen ? "← this plan" : c.extrapolated ? "extrapolated" : ""],
       };
     }),
@@ -161,7 +190,7 @@ export function planWords(plan, laws, constants) {
 }
 
 const SHARES = ["Memory of the fullest device", "depth width weights and optimiser activations training cache serving"];
-const HEADERS = "depth width blocks of law loss (95%) step time decode time";
+const HEADERS = "depth width heads blocks of law loss (95%) step decode";
 
 // The lines that `deepwide plan` prints, blank ones and rules left out, spaces single
 export function planLines(words) {
@@ -170,7 +199,7 @@ export function planLines(words) {
     `${words.shape} (${words.family})`,
     ...words.warnings.map((text) => `Warning: ${text}.`),
     ...words.facts.map(([label, text]) => `${label} ${text}`.trim()),
-    "The same budget at other depths",
+    "The same size at other depths",
     HEADERS,
     ...words.candidates.map(({ cells }) => cells.join(" ").trim()),
     ...(words.shares.length ? [...SHARES, ...words.shares.map((cells) => cells.join(" "))] : []),
