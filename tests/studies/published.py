@@ -1,4 +1,4 @@
-"""What is published of a study: results/studies/NAME-cpu, judged again, and its numbers in docs/studies.md."""
+"""What is published of a study: results/studies/NAME-cpu (or another run), judged again, and its numbers in docs/studies.md."""
 
 from pathlib import Path
 
@@ -7,13 +7,13 @@ from deepwide.studies import StudyResult, find_study, read_result
 ROOT = Path(__file__).parents[2]
 
 
-def published(name: str) -> StudyResult:
-    return read_result(ROOT / "results" / "studies" / f"{name}-cpu")
+def published(name: str, run: str = "cpu") -> StudyResult:
+    return read_result(ROOT / "results" / "studies" / f"{name}-{run}")
 
 
-def check_judged_by_the_rules_that_stand_here(name: str) -> None:
+def check_judged_by_the_rules_that_stand_here(name: str, run: str = "cpu") -> None:
     """A changed rule needs a new run: the hash in the result is that of the rules in the file."""
-    result, study = published(name), find_study(name)
+    result, study = published(name, run), find_study(name)
     assert result.rule_hash == result.rule_hash_at_start == study.rule_hash
     assert [rule.judge(result.measured) for rule in study.rules] == list(result.verdicts)
 
