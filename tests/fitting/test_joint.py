@@ -302,3 +302,18 @@ def test_losses_at_several_lengths_follow_the_shift_of_the_best_depth() -> None:
     rows = fit_joint(runs, examine=False).predict_rows(L, N, tokens=D)
     errors = np.log([row["loss"] for row in rows]) - np.log(loss)
     assert np.sqrt(np.mean(errors**2)) < 3e-3
+
+
+def test_runs_of_one_size_do_not_pass_for_growth_that_was_seen() -> None:
+    draw = np.random.default_rng(5)
+    L = np.array([1.0, 2, 3, 4, 6, 8, 10, 12, 16])
+    loss = 2 * np.exp(0.03 * np.log(L / 4) ** 2 + draw.normal(0, 0.003, len(L)))
+    first, *rest = fit_joint(Runs.of(depth=L, block_params=np.full(9, 1e5), loss=loss)).headline()
+    assert first.startswith("Best depth at 100K, the largest size: ")
+    assert "; at" not in first
+    assert any(line.startswith("By assumption, as all runs have one size, the best depth grows") for line in rest)
+
+
+def test_more_draws_than_a_law_holds_are_refused() -> None:
+    with pytest.raises(DeepwideError, match="at most 10,000 draws of its posterior, not 20,000"):
+        fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES), bootstrap=20_000)

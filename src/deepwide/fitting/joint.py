@@ -54,6 +54,7 @@ SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
 SAME_LENGTH = 1.05
 FEWEST_CELLS = 8
 FEWEST_DRAWS = 200
+MOST_DRAWS = 10_000  # of a law
 CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.58 before any run
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
@@ -293,11 +294,13 @@ class JointFit(Fit):
 def fit_joint(
     runs: Runs, *, counting: Counting = "block", bootstrap: int = 1000, seed: int = 0, examine: bool = True
 ) -> JointFit:
-    """The joint model's posterior; `bootstrap` is the number of its draws, at least 200.
+    """The joint model's posterior; `bootstrap` is the number of its draws, 200 to 10,000.
 
     `examine` also looks for what a reader must beware of.
     """
     check_resamples(bootstrap)
+    if bootstrap > MOST_DRAWS:
+        raise DeepwideError(f"a joint fit has at most {MOST_DRAWS:,} draws of its posterior, not {bootstrap:,}.")
     runs.need("depth")
     size = runs.size(counting)
     centre = float(np.exp(np.mean(np.log(size))))
