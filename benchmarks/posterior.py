@@ -3,6 +3,7 @@
 A chain needs no linear model: a population of draws, each of which moves along differences of others and keeps what the
 posterior keeps (differential evolution, ter Braak 2006). It starts at the fit's own draws. What is compared is
 ln(high/low) of the best depth in the middle and at the largest size, with what growth does beyond the runs left out.
+Also: what probability the fit gives to a misfit, smooth or by depth, where there is one and where there is none.
 
 `python -m benchmarks.posterior --out results/fit/posterior.json`
 """
@@ -107,6 +108,7 @@ def against_chain(name: str) -> dict[str, Any]:
 
     widths: dict[str, list[Floats]] = {"fit": [], "chain": []}
     inside: dict[str, list[Any]] = {"fit": [], "chain": []}
+    misfit = []
     for seed in range(FIRST, FIRST + SWEEPS):
         one = drawn(row, seed)
         runs = sweep(one, seed)
@@ -118,6 +120,7 @@ def against_chain(name: str) -> dict[str, Any]:
         if fit.declined:
             continue
         cells, design, found = seen["posterior"]
+        misfit.append(found.mixture.weights[(found.mixture.settings[:, 1:] > 0).any(axis=1)].sum())
         draws = chain(log_posterior(cells, design, found), found.draws[:CHAINS], seed)
         n = targets(runs)[:2]
         best, truth = TRUTHS[one.truth]
@@ -126,7 +129,7 @@ def against_chain(name: str) -> dict[str, Any]:
             low, high = limits(found.names, these, n - math.log(fit.centre))
             widths[which].append(high - low)
             inside[which].append((low <= goal) & (goal <= high))
-    return {
+    return {"probability of a misfit": float(np.mean(misfit))} | {
         which: {
             place: {"ln high/low": float(np.median([w[i] for w in widths[which]])),
                     "coverage": float(np.mean([hit[i] for hit in inside[which]]))}
