@@ -122,3 +122,8 @@ def test_settled_draws_give_the_curve_of_the_linear_model() -> None:
     assert np.median(off) < 0.002
     others = [i for i, name in enumerate(names) if name in ("curvature", "skew", "depth", "growth", "bend")]
     assert (moved[:, others] == draws[:, others]).all()
+
+
+def test_the_order_of_draws_says_nothing() -> None:
+    draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.004), MEAN, SD, 1000, 0, 1.0).draws
+    assert np.all(np.abs(np.corrcoef(np.arange(1000), draws.T)[0, 1:]) < 0.15)

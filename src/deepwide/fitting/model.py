@@ -213,7 +213,7 @@ def draw_places(
     weights = np.exp(log - log.max())
     powers = {"depth": 1.0, "growth": far, "bend": far**2}
     order = np.argsort(sum(draws[:, names.index(name)] * x for name, x in powers.items() if name in names))
-    rows = order[evenly(weights[order], number, random)]
+    rows = random.permutation(order[evenly(weights[order], number, random)])  # whoever takes some takes any
     return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd)
 
 
