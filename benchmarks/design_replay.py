@@ -96,7 +96,7 @@ def width(runs: Runs, chosen: Sequence[int], params: float) -> tuple[float, floa
 
 def best_grid(runs: Runs, params: float, widest: float) -> float | None:
     """Share of the pool's FLOPs of the cheapest uniform grid whose interval is as narrow: some depths at some sizes."""
-    one = np.flatnonzero(runs.seed == 0)
+    one = np.flatnonzero(runs.seed == 0).tolist()
     sizes = np.round(np.log2(runs.block_params / runs.block_params.max())).astype(int)
     cost = cost_of(runs)
     grids = {

@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.coverage import ROWS, TRUTHS, drawn, label, sweep, targets
-from deepwide.fitting import fit_joint, joint, read_runs
+from deepwide.fitting import fit_joint, read_runs
 from deepwide.fitting.mixed import Cells, grid
-from deepwide.fitting.model import Design, Posterior, log_loss, misfit_factors
+from deepwide.fitting.model import Design, Posterior, infer, log_loss, misfit_factors
 from deepwide.quantities import Floats
 
 COMMAND = "python -m benchmarks.posterior --out results/fit/posterior.json"
@@ -100,7 +101,6 @@ def against_chain(name: str) -> dict[str, Any]:
     """Median ln(high/low) of fit and chain, and how often each holds the truth."""
     row = next(row for row in ROWS if label(row) == name)
     seen: dict[str, Any] = {}
-    infer = joint.infer
 
     def spy(cells: Cells, design: Design, **options: Any) -> Posterior:
         seen["posterior"] = cells, design, infer(cells, design, **options)
@@ -112,11 +112,8 @@ def against_chain(name: str) -> dict[str, Any]:
     for seed in range(FIRST, FIRST + SWEEPS):
         one = drawn(row, seed)
         runs = sweep(one, seed)
-        joint.infer = spy  # type: ignore[assignment]
-        try:
+        with patch("deepwide.fitting.joint.infer", spy):
             fit = fit_joint(runs, seed=seed, examine=False)
-        finally:
-            joint.infer = infer
         if fit.declined:
             continue
         cells, design, found = seen["posterior"]

@@ -204,7 +204,7 @@ def draw_places(
     linear = (towards - prior) / flatter[:, None] + prior
     root = np.linalg.cholesky(exact)
     middle = np.linalg.solve(exact, linear[:, :, None])[:, :, 0]
-    noise = np.linalg.solve(root.transpose(0, 2, 1), normals(*middle.shape, random)[:, :, None])[:, :, 0]
+    noise = np.linalg.solve(root.transpose(0, 2, 1), normals(len(draws), len(place), random)[:, :, None])[:, :, 0]
     draws[:, place] = mode[place] + middle + scale[:, None] * noise
     before = np.linalg.solve(inner, towards[:, :, None])[:, :, 0]
     squares = np.einsum("ni,ni->n", linear, middle) - np.einsum("ni,ni->n", towards, before)
