@@ -8,6 +8,7 @@ then hold what the whole pool says?
 """
 
 import argparse
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -19,9 +20,10 @@ import numpy as np
 from benchmarks.prediction import held_out as pools
 from deepwide.designing import Goalpost, Pool, decide
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Places, Runs, fit_joint
+from deepwide.fitting import Places, Runs, fit_joint, read_runs
 from deepwide.quantities import Floats
 
+OWN = {"ours, 1M tokens, chosen by design": Path("results/design/small/pool.csv")}  # a grid's cells are all in it
 COMMAND = "python -m benchmarks.design_replay --data ../shared/data --out results/design/replay.json"
 WIDER = 1.2
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  # of the whole pool's cost: budgets to try
@@ -92,7 +94,28 @@ def width(runs: Runs, chosen: Sequence[int], params: float) -> tuple[float, floa
     return math.log(high / low), low, high
 
 
-def measure(runs: Runs) -> dict[str, Any]:
+def best_grid(runs: Runs, params: float, widest: float) -> float | None:
+    """Share of the pool's FLOPs of the cheapest uniform grid whose interval is as narrow: some depths at some sizes."""
+    one = np.flatnonzero(runs.seed == 0).tolist()
+    sizes = np.round(np.log2(runs.block_params / runs.block_params.max())).astype(int)
+    cost = cost_of(runs)
+    grids = {
+        tuple(row for row in one if sizes[row] in some and runs.depth[row] in depths)
+        for some in _subsets(np.unique(sizes[one]).tolist(), 2)
+        for depths in _subsets(np.unique(runs.depth[one]).tolist(), 3)
+    }
+    for rows in sorted(grids, key=lambda rows: float(cost[list(rows)].sum())):
+        stated = width(runs, rows, params)
+        if stated and stated[0] <= widest:
+            return float(cost[list(rows)].sum() / cost.sum())
+    return None
+
+
+def _subsets(values: list[Any], least: int) -> list[tuple[Any, ...]]:
+    return [some for k in range(least, len(values) + 1) for some in itertools.combinations(values, k)]
+
+
+def measure(runs: Runs, grids: bool = False) -> dict[str, Any]:
     """The share of the pool's FLOPs at which each way reaches the aim, and whether the pool's estimate is inside."""
     runs = runs.select(~runs.diverged)
     params = 10 * float(runs.block_params.max())
@@ -111,12 +134,13 @@ def measure(runs: Runs) -> dict[str, Any]:
             if stated and stated[0] <= WIDER * whole[0]:
                 reached[name] = float(cost_of(runs)[chosen].sum()) / total
                 inside[name] = stated[1] <= best <= stated[2]
+    best_of_grids = {"best grid, share of FLOPs": best_grid(runs, params, WIDER * whole[0])} if grids else {}
     random = [reached.get(f"random {seed}", 1.0) for seed in range(ORDERS)]
     return {
         "runs": len(runs), "high/low of all": math.exp(whole[0]), "best depth by all": best,
         "designed, share of FLOPs": reached.get("designed"), "designed holds it": inside.get("designed"),
         "cheapest first, share of FLOPs": reached.get("cheapest first"),
-        "random order, share of FLOPs": float(np.median(random)),
+        "random order, share of FLOPs": float(np.median(random)), **best_of_grids,
     }  # fmt: skip
 
 
@@ -124,10 +148,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="", help="measure pools whose name contains this; the others stay")
     args = parser.parse_args(arguments)
     result: dict[str, Any] = {"command": COMMAND, "pools": {}}
-    for name, (runs, _) in pools(args.data).items():
-        result["pools"][name] = measure(runs)
+    if args.only and args.out.exists():
+        result = json.loads(args.out.read_text())
+    chosen = {name: runs for name, (runs, _) in pools(args.data).items()}
+    chosen |= {name: read_runs(path) for name, path in OWN.items()}
+    for name, runs in chosen.items():
+        if args.only not in name:
+            continue
+        result["pools"][name] = measure(runs, grids=name in OWN)
         print(name, json.dumps(result["pools"][name]), flush=True)
         rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
         args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -174,7 +174,8 @@ def measure(name: str, runs: Runs, until: float, data: Path, validation: Path | 
     if joint.declined:
         return result | {"declined": joint.declined}
     rows = joint.predict_rows(large.depth, large.block_params, tokens=tokens, total=total)
-    result["joint, loss %"] = percent(np.log([row["loss"] for row in rows]) - y)
+    errors = np.log([row["loss"] for row in rows]) - y
+    result |= {"joint, loss %": percent(errors), "joint, mean error of loss %": 100 * float(errors.mean())}
     inside = [row["run_low"] <= loss <= row["run_high"] for row, loss in zip(rows, large.loss, strict=True)]
     result["runs inside"] = f"{sum(inside)} of {len(inside)}"
     size, best = _best(large)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import fit_transition, read_runs, simulate
+from deepwide.fitting import fit, fit_transition, read_runs, simulate
 from deepwide.laws import TransitionLaw
 from fitting.builders import codes, noted, write_csv
 
@@ -223,3 +223,9 @@ def test_a_column_may_be_ignored() -> None:
     assert "column-ignored" in [note.code for note in without.notes]
     with pytest.raises(DeepwideError, match="did you mean 'tokens'"):
         read_runs(rows, {"token": None})
+
+
+def test_a_table_without_sizes_is_not_taken_for_several_losses_per_run() -> None:
+    rows = [{"depth": L, "loss": 2 + L / 10 + k / 5} for k in range(5) for L in (1, 2, 4, 8)]
+    with pytest.raises(DeepwideError, match="block_params"):
+        fit(rows)

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import multivariate_normal
 
-from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, low_rank, posterior
+from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, low_rank, normals, posterior, strata
 from deepwide.quantities import Floats
 
 DRAW = np.random.default_rng(5)
@@ -140,3 +140,12 @@ def test_the_grid_is_a_prior() -> None:
         assert prior.sum() == pytest.approx(1)
         assert settings.shape == (len(prior), 1 + kernels)
     assert len(grid(500, True, 2)[0]) < len(grid(30, True, 2)[0])
+
+
+def test_stratified_numbers_fill_every_part_of_every_column() -> None:
+    random = np.random.default_rng(3)
+    parts = np.sort(np.floor(50 * strata(50, 3, random)), axis=0)
+    assert (parts == np.arange(50)[:, None]).all()
+    z = normals(1000, 2, random)
+    assert np.abs(z.mean(axis=0)).max() < 0.002  # 0.03 if they were independent
+    assert abs(np.corrcoef(z.T)[0, 1]) < 0.1

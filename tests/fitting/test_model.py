@@ -83,7 +83,7 @@ def _linear(error: float) -> Mixture:
 def test_places_follow_the_exact_posterior() -> None:
     """Against weights of whole draws, of which many are enough where the bowl is known to 15%."""
     mixture, mode = _linear(0.003), np.array([0.5, 0.021, 1.05, 0.28])
-    got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0).draws
+    got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0, 0.0).draws
     draws, _, scale = mixture.draw(400_000, 5)
     draws, scale = draws[draws[:, 1] > 0], scale[draws[:, 1] > 0]
     steeper = mode[1] / draws[:, 1]
@@ -100,7 +100,7 @@ def test_places_follow_the_exact_posterior() -> None:
 
 def test_no_draw_of_a_flat_bowl_outweighs_the_others() -> None:
     for seed in range(20):
-        draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed).draws
+        draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed, 0.0).draws
         assert np.unique(draws[:, 1], return_counts=True)[1].max() < 50
 
 
@@ -122,3 +122,8 @@ def test_settled_draws_give_the_curve_of_the_linear_model() -> None:
     assert np.median(off) < 0.002
     others = [i for i, name in enumerate(names) if name in ("curvature", "skew", "depth", "growth", "bend")]
     assert (moved[:, others] == draws[:, others]).all()
+
+
+def test_the_order_of_draws_says_nothing() -> None:
+    draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.004), MEAN, SD, 1000, 0, 1.0).draws
+    assert np.all(np.abs(np.corrcoef(np.arange(1000), draws.T)[0, 1:]) < 0.15)

@@ -354,6 +354,16 @@ def test_a_joint_law_is_the_middle_of_its_draws() -> None:
         assert (curve.value, curve.low, curve.high) == pytest.approx((middle, low, high), rel=1e-6)
 
 
+def test_a_joint_law_whose_growth_may_end_counts_each_draw_both_ways() -> None:
+    law = _joint(may_end=True)
+    ended = tuple((*draw[:3], 0.0, *draw[4:]) for draw in law.draws)
+    twice = _joint(draws=law.draws + ended)
+    for N in (1e6, 3e8):
+        assert law.depth(N).at() == twice.depth(N).at()
+        assert law.cost_of(3, N, (6, N)) == twice.cost_of(3, N, (6, N))
+        assert law.depth(N).value == pytest.approx(_joint().depth(N).value)
+
+
 def test_a_joint_law_prices_a_depth_by_its_draws() -> None:
     law = _joint()
     best = law.depth_at(1e6)

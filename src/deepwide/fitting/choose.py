@@ -105,10 +105,12 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
     """Refuse a table in which each run has several losses, as of several validation sets: they are no repeats.
 
     Rows of one shape, length, rate and seed are told apart by a column that says which loss it is, or by their order.
+    Rows without a size say nothing of shapes: that is for the fit to refuse.
     """
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if not row["diverged"] and row["loss"] > 0:
+        sized = any(math.isfinite(row.get(name) or math.nan) for name in ("block_params", "total_params", "width"))
+        if sized and not row["diverged"] and row["loss"] > 0:
             key = tuple(row.get(name) for name in (*SHAPE, "tokens", "lr", "seed", *best_of))
             cells.setdefault(key, []).append(row)
     repeated = [cell for cell in cells.values() if len(cell) > 1]

@@ -17,7 +17,6 @@ from deepwide.fitting.answer import By, Fit, Prediction, residual_table
 from deepwide.fitting.bases import compare_bases
 from deepwide.fitting.mixed import Cells, cell_means
 from deepwide.fitting.model import (
-    ENDS,
     GOES_ON,
     PLACE,
     RELAX,
@@ -55,6 +54,7 @@ SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
 SAME_LENGTH = 1.05
 FEWEST_CELLS = 8
 FEWEST_DRAWS = 200
+MOST_DRAWS = 10_000  # of a law
 CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.58 before any run
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
@@ -122,6 +122,7 @@ class JointFit(Fit):
             relax=RELAX,
             sizes=self.known,
             draws=self._law_draws(),
+            may_end=True,
             bowl=self.bowl(),
             cautions=tuple(map(str, self.warnings)),
         )
@@ -146,11 +147,11 @@ class JointFit(Fit):
             place, growth = place + at * column["depth_tokens"], growth + slope * column["depth_tokens"]
             curvature = curvature * np.exp(at * column["curvature_tokens"])
             change = change + slope * column["curvature_tokens"]
-        random = np.random.default_rng(len(place))
-        at_end = growth + 2 * bend * math.log(self.known[1] / self.centre)
+        end = math.log(self.known[1] / self.centre)
         usual, weight, sd = GOES_ON
-        goes_on = usual + weight * (at_end - usual) + sd * random.permutation(_normal_quantiles(len(place)))
-        beyond = np.where(random.permutation(len(place)) < ENDS * len(place), 0.0, np.where(goes_on == 0, sd, goes_on))
+        rank = np.argsort(np.argsort(place + growth * end + bend * end**2))
+        beyond = usual + weight * (growth + 2 * bend * end - usual) + sd * _spread_normals(len(place))[rank]
+        beyond = np.where(beyond == 0, sd, beyond)
         rows = np.column_stack([place, growth, bend, beyond, curvature, change, column["skew"]])
         return tuple(map(tuple, np.round(rows, 6).tolist()))
 
@@ -196,7 +197,8 @@ class JointFit(Fit):
     ) -> list[dict[str, float]]:
         """One row per shape: loss, the 95% limits of its mean (low, high) and of one new run (run_low, run_high).
 
-        Arrays are taken together as numpy broadcasts them. Without tokens, lengths are those of the runs.
+        Arrays are taken together as numpy broadcasts them. Without tokens, lengths are those of the runs. Beyond the
+        runs the loss is for growth that goes on, as the best depth is, and the limits hold where it ends too.
         """
         law = self.law()
         if law is None:
@@ -208,8 +210,9 @@ class JointFit(Fit):
         if L.ndim > 1 or not np.all((L > 0) & (N > 0)):
             raise DeepwideError("depth and params must be numbers above 0, or lists of them.")
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
-        values = by_name(self.names, np.array(self.resamples))
-        noise, random = math.hypot(self.noise, *self.misfit), np.random.default_rng(0)
+        number = len(self.resamples)
+        values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
+        noise = math.hypot(self.noise, *self.misfit) * _spread_normals(2 * number)[:, None]
         rows = []
         for i in range(0, len(L), AT_ONCE):
             part = slice(i, i + AT_ONCE)
@@ -217,10 +220,10 @@ class JointFit(Fit):
             t = self._log_tokens(s, None if tokens is None else D[part])
             e = None if self.embeddings_mean is None else np.log(P[part] / N[part]) - self.embeddings_mean
             mean = size_curve(values, Design(s, t, e, np.log(L[part]))) + self._above(law, values, L[part], N[part], t)
-            new = mean + noise * random.normal(size=mean.shape)
-            low, middle, high = np.exp(np.quantile(mean, (0.025, 0.5, 0.975), axis=0))
-            run_low, run_high = np.exp(np.quantile(new, (0.025, 0.975), axis=0))
-            columns = (L[part], N[part], middle, low, high, run_low, run_high)
+            low, high = np.quantile(mean, (0.025, 0.975), axis=0)
+            middle = np.clip(np.median(mean[:number], axis=0), low, high)
+            run_low, run_high = np.quantile(np.sort(mean, axis=0) + noise, (0.025, 0.975), axis=0)
+            columns = (L[part], N[part], *np.exp((middle, low, high, run_low, run_high)))
             rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
         return rows
 
@@ -291,11 +294,13 @@ class JointFit(Fit):
 def fit_joint(
     runs: Runs, *, counting: Counting = "block", bootstrap: int = 1000, seed: int = 0, examine: bool = True
 ) -> JointFit:
-    """The joint model's posterior; `bootstrap` is the number of its draws, at least 200.
+    """The joint model's posterior; `bootstrap` is the number of its draws, 200 to 10,000.
 
     `examine` also looks for what a reader must beware of.
     """
     check_resamples(bootstrap)
+    if bootstrap > MOST_DRAWS:
+        raise DeepwideError(f"a joint fit has at most {MOST_DRAWS:,} draws of its posterior, not {bootstrap:,}.")
     runs.need("depth")
     size = runs.size(counting)
     centre = float(np.exp(np.mean(np.log(size))))
@@ -466,11 +471,11 @@ def _with_wider_bend(fit: JointFit, cells: Cells, design: Design, seed: int) -> 
     return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
 
 
-def _normal_quantiles(number: int) -> Floats:
-    """So many values that are spread as the standard normal's."""
+def _spread_normals(number: int) -> Floats:
+    """Standard normal values, every stretch of which is spread like the whole (multiples of the golden ratio)."""
     from scipy.special import ndtri
 
-    return np.asarray(ndtri((np.arange(number) + 0.5) / number))
+    return np.asarray(ndtri((np.arange(number) + 0.5) * (math.sqrt(5) - 1) / 2 % 1))
 
 
 def _without_embeddings(y: Floats, inferred: Posterior, design: Design) -> Floats:

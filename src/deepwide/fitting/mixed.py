@@ -115,12 +115,41 @@ class Mixture:
 
     def draw(self, number: int, seed: int) -> tuple[Floats, Integers, Floats]:
         """So many θ, which point of the grid each is from, and the t's own scale."""
+        from scipy.special import gammaincinv
+
         random = np.random.default_rng(seed)
-        which = np.sort(random.choice(len(self.weights), size=number, p=self.weights))
+        which = evenly(self.weights, number, random)
         roots = np.linalg.cholesky(positive(self.scales))
-        z = random.normal(size=(number, self.means.shape[1]))
-        scale = np.sqrt(self.dof / random.chisquare(self.dof, size=number))
+        z = normals(number, self.means.shape[1], random)
+        scale = np.sqrt(self.dof / (2 * gammaincinv(self.dof / 2, strata(number, 1, random)[:, 0])))
         return self.means[which] + np.einsum("nij,nj->ni", roots[which], scale[:, None] * z), which, scale
+
+
+def strata(number: int, columns: int, random: np.random.Generator) -> Floats:
+    """Numbers between 0 and 1, of which each column has one in each of `number` equal parts, in random order.
+
+    What depends on the columns one by one then hardly varies (a Latin hypercube, McKay et al. 1979; Stein 1987).
+    """
+    order = random.permuted(np.tile(np.arange(number), (columns, 1)), axis=1).T
+    return np.asarray((order + random.random((number, columns))) / number)
+
+
+def normals(number: int, columns: int, random: np.random.Generator) -> Floats:
+    """Standard normal numbers, stratified column by column."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(strata(number, columns, random)))
+
+
+def evenly(weights: Floats, number: int, random: np.random.Generator) -> Integers:
+    """So many indices in order, each as often as its weight says, give or take one (systematic resampling).
+
+    >>> evenly(np.array([0.5, 0.25, 0.25]), 8, np.random.default_rng(0)).tolist()
+    [0, 0, 0, 0, 1, 1, 2, 2]
+    """
+    ends = np.cumsum(weights)
+    at = (np.arange(number) + random.random()) / number
+    return np.searchsorted(ends / ends[-1], at, side="right")
 
 
 def positive(scales: Floats) -> Floats:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.fitting.mixed import Cells, Mixture, grid, low_rank, positive, posterior
+from deepwide.fitting.mixed import Cells, Mixture, evenly, grid, low_rank, normals, positive, posterior
 from deepwide.quantities import Floats, Integers
 
 FLAT = (0.0, np.inf)
@@ -40,7 +40,7 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
 }
 # Runs say nothing about growth beyond their largest size. Either it ends there, or it goes on, towards u + k·(growth at
 # the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval must hold in either
-# case, so a share ENDS of the draws is given to the first. Published laws have a growth of 0 to 0.4.
+# case, so each draw is taken both ways, and ENDS is a half. Published laws have a growth of 0 to 0.4.
 GOES_ON = (0.25, 0.5, 0.1)
 ENDS = 0.5
 RELAX = 0.3
@@ -50,6 +50,7 @@ LEAST_CURVATURE = 1e-3  # that the model is linearised at
 FLATTEST = 1e3  # times flatter than at the mode: no place at all
 CURVE = ("level", "floor", "size_power", "data", "data_power", "size2", "embeddings")
 MOST_SETTLED = 200  # cells at which a draw keeps its curve
+PROPOSED = 6  # draws for each that is kept
 SETTLING = 4  # steps
 LONGEST = 1.0  # of a step in ln
 STEPS = 12
@@ -163,27 +164,28 @@ def infer(
     X = jacobian(names, theta, design)
     linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
     mixture = posterior(linear, X, mean, sd, kernels, settings, prior)
-    drawn = draw_places(names, theta, mixture, mean, sd, number, seed)
+    drawn = draw_places(names, theta, mixture, mean, sd, number, seed, float(design.s.max()))
     noise = float(np.sqrt(mixture.weights @ mixture.sigma2))
     return replace(drawn, draws=settled(names, theta, drawn.draws, design, sd, noise))
 
 
 def draw_places(
-    names: tuple[str, ...], mode: Floats, mixture: Mixture, mean: Floats, sd: Floats, number: int, seed: int
+    names: tuple[str, ...], mode: Floats, mixture: Mixture, mean: Floats, sd: Floats, number: int, seed: int, far: float
 ) -> Posterior:
     """Draws of the parameters, those of the place of the bowl made exact given the others.
 
     The loss is linear in the slopes −2c·(l − l̂), not in l itself (Fieller 1954): a flatter bowl is known less well.
     Given the curvature, what the runs say of the place is Gaussian, and so are its priors: the place is drawn from
     their product, and the draw weighted by the product's integral. (Weights of whole draws would have no variance: one
-    draw of a nearly flat bowl could outweigh all others.)
+    draw of a nearly flat bowl could outweigh all others.) Many are drawn, and so chosen by their weights that they are
+    spread evenly in the best depth at σ = `far`: limits there then vary little from seed to seed.
     """
-    draws, which, scale = mixture.draw(2 * number, seed)
+    draws, which, scale = mixture.draw(PROPOSED * number, seed)
     c = names.index("curvature")
     flat = float(np.mean(draws[:, c] <= 0))
     random = np.random.default_rng(seed + 1)
     keep = draws[:, c] > 0
-    if keep.sum() < number / 4:
+    if keep.mean() < 1 / 8:
         return Posterior(names, mode, mixture, draws[:0], which[:0].astype(float), flat, mean, sd)
     draws, which, scale = draws[keep], which[keep], scale[keep]
     place = np.array([names.index(name) for name in PLACE if name in names])
@@ -202,14 +204,16 @@ def draw_places(
     linear = (towards - prior) / flatter[:, None] + prior
     root = np.linalg.cholesky(exact)
     middle = np.linalg.solve(exact, linear[:, :, None])[:, :, 0]
-    noise = np.linalg.solve(root.transpose(0, 2, 1), random.normal(size=middle.shape)[:, :, None])[:, :, 0]
+    noise = np.linalg.solve(root.transpose(0, 2, 1), normals(len(draws), len(place), random)[:, :, None])[:, :, 0]
     draws[:, place] = mode[place] + middle + scale[:, None] * noise
     before = np.linalg.solve(inner, towards[:, :, None])[:, :, 0]
     squares = np.einsum("ni,ni->n", linear, middle) - np.einsum("ni,ni->n", towards, before)
     log = squares / (2 * scale**2) - np.log(np.einsum("nii->ni", root)).sum(axis=1)
     log += np.linalg.slogdet(inner)[1] / 2 - (~proper).sum() * np.log(flatter)
     weights = np.exp(log - log.max())
-    rows = random.choice(len(draws), size=number, p=weights / weights.sum())
+    powers = {"depth": 1.0, "growth": far, "bend": far**2}
+    order = np.argsort(sum(draws[:, names.index(name)] * x for name, x in powers.items() if name in names))
+    rows = random.permutation(order[evenly(weights[order], number, random)])  # whoever takes some takes any
     return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd)
 
 

@@ -151,7 +151,9 @@ def joint_headline(fit: "JointFit") -> list[str]:
     sizes = (fit.centre, largest, 10 * largest, 100 * largest)
     depths = [show_interval(interval) for interval in fit.best_depth(sizes)]
     shown = [show_count(round(size)) for size in sizes]
-    lines = [f"Best depth at {shown[1]}, the largest size: {depths[1]} layers; at {shown[0]} {depths[0]}."]
+    one_size = shown[0] == shown[1]
+    middle = "" if one_size else f"; at {shown[0]} {depths[0]}"
+    lines = [f"Best depth at {shown[1]}, the largest size: {depths[1]} layers{middle}."]
     going_on = show_interval(fit.going_on(sizes[2]))
     lines.append(
         f"Beyond the runs: {depths[2]} at {shown[2]} and {depths[3]} at {shown[3]}, whether growth goes on or ends "
@@ -164,7 +166,8 @@ def joint_headline(fit: "JointFit") -> list[str]:
             f"{shown[2]}."
         )
     growth = show_interval(fit.interval("growth"), 2)
-    lines.append(f"In the runs the best depth grows like the size to the power {growth}.")
+    source = "By assumption, as all runs have one size," if one_size else "In the runs"
+    lines.append(f"{source} the best depth grows like the size to the power {growth}.")
     if fit.bases:
         compared = [f"{name} {value:+.1f}" for name, value in fit.bases.items()]
         lines.append(f"Laws of growth by AIC, the least is best and less than 2 apart is a tie: {', '.join(compared)}.")

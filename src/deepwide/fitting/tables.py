@@ -119,7 +119,7 @@ def map_columns(
     for name in more:
         if name not in theirs:
             raise DeepwideError(
-                f"{source} has no column '{name[:60]}': {did_you_mean(name, [*NAMES, *_short(theirs)])}"
+                f"{source} has no column '{name[:60]}': {did_you_mean(name, {*NAMES, *_short(theirs)})}"
             )
     ignored = _ignored(columns)
     chosen = {ours: name for ours, name in columns.items() if name is not None}

@@ -117,9 +117,10 @@ class JointLaw(DepthLaw):
     """L = e^(l + pσ + qσ²), σ = ln(N/centre), with draws of the posterior: what runs and priors leave open.
 
     Beyond the sizes of the runs growth (the derivative of ln L by σ) goes from what it is at their end towards g, which
-    the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there. A draw is l,
-    p, q, g and the bowl's curvature c, its change k and its skew a: ln loss above the best is
-    c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L. Intervals are the middle 95% of all draws.
+    the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there; where it
+    `may_end`, each draw counts twice, as it is and with g = 0. A draw is l, p, q, g and the bowl's curvature c, its
+    change k and its skew a: ln loss above the best is c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L.
+    Intervals are the middle 95% of all draws.
     """
 
     kind: Literal["joint"] = "joint"
@@ -128,6 +129,7 @@ class JointLaw(DepthLaw):
     relax: float = Field(gt=0, le=100)
     sizes: tuple[PositiveFloat, PositiveFloat]  # block parameters of the runs
     draws: tuple[tuple[float, float, float, float, float, float, float], ...] = Field(min_length=100, max_length=10_000)
+    may_end: bool = False
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The median of the draws in which growth goes on, and the limits of the middle 95% of all."""
@@ -172,7 +174,8 @@ class JointLaw(DepthLaw):
 
 @lru_cache(maxsize=16)
 def _columns(law: JointLaw) -> Floats:
-    return np.array(law.draws)
+    draws = np.array(law.draws)
+    return np.concatenate([draws, np.where(np.arange(7) == 3, 0.0, draws)]) if law.may_end else draws
 
 
 def _solve(block_params: ArrayLike, a: float, b: float) -> Floats:
