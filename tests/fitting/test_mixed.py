@@ -148,4 +148,4 @@ def test_stratified_numbers_fill_every_part_of_every_column() -> None:
     assert (parts == np.arange(50)[:, None]).all()
     z = normals(1000, 2, random)
     assert np.abs(z.mean(axis=0)).max() < 0.002  # 0.03 if they were independent
-    assert abs(np.corrcoef(z.T)[0, 1]) < 0.1
+    assert abs(np.corrcoef(z.T)).min() < 0.1

@@ -1,4 +1,4 @@
-"""What is published of a study: results/studies/NAME-cpu (or another run), judged again, and its numbers in docs/studies.md."""
+"""What is published of a study, results/studies/NAME-RUN, judged again; and its numbers in docs/studies.md."""
 
 from pathlib import Path
 

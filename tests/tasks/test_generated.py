@@ -43,7 +43,7 @@ def test_small_batches_are_computed_together_and_are_what_they_would_be_alone(mo
         return generate(self, draw)
 
     monkeypatch.setattr(Copying, "generate", counted)
-    task = make_task("copying", {"length": 77})
+    task = Copying(length=77)
     for step in range(20):
         batch = task.batch(4 * step, 4, 5)
         alone = generate(
