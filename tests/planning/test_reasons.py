@@ -1,11 +1,12 @@
 """Why and what to know: codes for programs, sentences for people, and no option of a command line in any of them."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from deepwide.answers import Interval
+from deepwide.answers import Interval, Note
 from deepwide.laws import Bowl, TransitionLaw, depth_law
 from deepwide.planning import Speed, SpeedRow, audit, count, plan
 from deepwide.planning.reasons import law_notes
@@ -111,14 +112,17 @@ def test_a_limit_that_only_the_estimate_meets_says_so() -> None:
 
 
 def test_without_a_limit_a_shape_that_beats_the_plan_is_named() -> None:
-    beaten = speed_of(
-        0.0, limit_seconds=None, limit_words="", quicker_and_better=row_of(16, 0.01, -0.2), frontier=[]
-    ).notes("levine", "bf16")
+    def notes(other: SpeedRow) -> list[Note]:
+        free = speed_of(0.0, limit_seconds=None, limit_words="", quicker_and_better=other, frontier=[])
+        return free.notes("levine", "bf16")
+
+    beaten = notes(replace(row_of(16, 0.01, -0.2), loss_percent=Interval(0.3)))
     assert [note.code for note in beaten] == ["quicker-and-better", "machine"]
     assert (
         "by the loss data alone 16 × 512 would be quicker (10 ms per token) and have -0.10% of loss" in beaten[0].text
     )
     assert "trusts the levine law" in beaten[0].text
+    assert "the levine law prefers it too" in notes(row_of(16, 0.01, -0.2))[0].text
 
 
 @pytest.mark.parametrize(

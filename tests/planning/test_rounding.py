@@ -1,6 +1,7 @@
 """Rounding: divisible as asked, near the budget, and at the law's depth unless that costs too much."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -215,8 +216,11 @@ def test_memory_is_spent_on_the_law_or_where_fewer_layers_lose_less(
     centred = law.model_copy(update={"bowl": bowl_of().model_copy(update={"reference": ""})})
 
     def loss(depth: int) -> float:
-        width = style.width_for(np.array([float(depth)]), amounts, budget.measure)
-        blocks = float(style.grid(float(depth), width).params.block[0])
+        widths = {  # with the usual heads or, if they leave more room, with heads of 64
+            heads: style.width_for(np.array([float(depth)]), amounts, budget.measure, head_dim=heads)
+            for heads in ((None, 64) if kv_heads else (None,))
+        }
+        blocks = max(float(style.grid(float(depth), width, heads).params.block[0]) for heads, width in widths.items())
         P = float(size.total[0]) * blocks / float(size.block[0])
         surface = 1.8169 + 482.01 * P**-0.3478 + 2085.43 * (20 * float(size.total[0])) ** -0.3658
         cost = depth_cost(depth, law.depth_at(blocks), blocks, centred)
@@ -252,3 +256,27 @@ def test_coarse_constraints_do_not_push_the_depth_far_where_narrow_heads_would_d
     assert best.shape.heads % 64 == 0
     assert 0.7 < best.shape.depth / best.law_depth.value < 1.4
     assert abs(best.miss) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("kv_heads", "context", "batch", "budgets"),
+    [(4, "8Ki", 8, ("6.0GB", "6.2GB", "6.5GB", "7.3GB", "13GB", "14GB")),
+     (8, "32Ki", 8, ("8GB", "12GB", "16GB", "24GB", "70GB", "75GB", "80GB")),
+     (1, "64Ki", 8, ("21GB", "22.9GB", "24.4GB", "26GB"))],
+)  # fmt: skip
+def test_more_memory_is_never_filled_with_cache_instead_of_parameters(
+    kv_heads: int, context: str, batch: int, budgets: tuple[str, ...]
+) -> None:
+    options: dict[str, Any] = {"kind": "memory", "kv_heads": kv_heads, "context": context, "batch": batch}
+    plans = [plan(budget, **options) for budget in budgets]
+    sizes = [best.params.active_block for best in plans]
+    assert all(more > 0.97 * less for less, more in pairwise(sizes)), sizes
+    assert {best.shape.head_dim for best in plans} <= {64, 128}
+    for budget, best in zip(budgets, plans, strict=True):  # nor would the user's own choice of heads do better
+        assert plan(budget, head_dim=64, **options).params.active_block < 1.1 * best.params.active_block
+
+
+def test_a_law_that_asks_for_more_layers_than_fit_is_left_in_words() -> None:
+    best = plan("16GB", kind="memory", kv_heads=8, context="32Ki", batch=8, law="gemstones")
+    assert best.params.active_block > 2e9
+    assert "inf" not in " ".join(note.text for note in best.notes)

@@ -79,9 +79,13 @@ class Speed:
             gain = other.data_percent.value - than if other.data_percent else 0.0
             text = (
                 f"by the loss data alone {other.depth} × {other.width:,} would be quicker "
-                f"({show_time(other.decode_seconds.value)} per token) and have {gain:+.2f}% of loss: a plan trusts the "
-                f"{law} law for the best depth of every size; plan by the law pooled to trust the data"
+                f"({show_time(other.decode_seconds.value)} per token) and have {gain:+.2f}% of loss: "
             )
+            if other.loss_percent.value < self.loss_percent.value:
+                text += f"the {law} law prefers it too, so look for a plan near it by fixing depth or head width"
+            else:
+                text += f"a plan trusts the {law} law for the best depth of every size; plan by the law pooled to "
+                text += "trust the data"
             notes.append(Note.of("quicker-and-better", text, depth=other.depth, width=other.width))
         at = f"the last token of {self.cached:,}, batch {self.batch}"
         devices = f"; heads and feed-forward divide over its {self.devices} devices" if self.devices > 1 else ""
@@ -298,7 +302,7 @@ def _why_heads(style: Style, budget: Budget, shape: Shape, usual: int, reached: 
     with_usual = float(budget.measure(style.shape(shape.depth, shape.width, usual, shape.ff_width)))
     if with_usual == reached:
         return "so that their number divides well"
-    return f"with heads of {usual} the same shape would take {with_usual / reached - 1:+.1%} of the budget"
+    return f"with heads of {usual} the same shape would take {with_usual / budget.amount:.2f} times the budget"
 
 
 def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
@@ -307,10 +311,13 @@ def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, g
     if budget.kind == "memory":
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
-    text = (
-        f"in every layer {takes}, so fewer layers leave room for more parameters: at the depth of the {law.name} law "
-        f"({max(1.0, law.depth_at(law_size)):.0f}) the budget would hold {show_count(law_size)} block parameters and "
-        f"the expected loss be {math.expm1(gain):+.1%}"
+    text = f"in every layer {takes}, so fewer layers leave room for more parameters: "
+    if not math.isfinite(gain):
+        return Note.of("fewer-layers", text + f"with as many as the {law.name} law asks for there is room for none")
+    layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
+    text += (
+        f"a shape of this budget on the {law.name} law would have {layers}, {show_count(law_size)} block parameters "
+        f"and {math.expm1(gain):+.1%} of expected loss"
     )
     return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
 

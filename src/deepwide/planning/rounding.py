@@ -26,9 +26,12 @@ CLOSE = 0.03  # a miss up to this counts once,
 MISSING = 20.0  # and what is beyond it so many times more
 LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
 NARROWER_HEADS = 0.03  # per halving of the head width,
+NARROW_HEADS = 64  # the narrowest that are usual from width 512 on
 UNUSUAL_HEADS = 0.1  # and for heads that nobody builds: narrower than 64 from width 512 on
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
+SMALLER = 1.0  # where other things than parameters fill a budget: times ln(size of the optimum / size), beyond
+SPARE = 0.05  # this much
 DEAR = 0.3  # a shape of this price, such as 1.7 times the law's depth, is worth a wide search for a cheaper one
 
 
@@ -69,6 +72,7 @@ def round_shapes(
     fixed_depth: bool = False,
     fixed_width: bool = False,
     never_over: bool = False,
+    keep_size: bool = False,
 ) -> Rounded:
     """Integer shapes near (depth, width) whose measure is nearest to the amount, at the least price.
 
@@ -76,9 +80,10 @@ def round_shapes(
     rounded, and a gated feed-forward is stretched to meet the budget. Where that costs more than leaving the law's
     depth, the depths that bracket the budget at each width are tried as well; and where the budget is still missed
     by more than 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
-    (`search_widely`).
+    (`search_widely`). With `keep_size` a shape that meets the budget with fewer block parameters than (depth, width)
+    has is dearer: a cache may fill it instead.
     """
-    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over)
+    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over, keep_size=keep_size)
     best, best_score, reached, usual = near.best, near.score, near.reached, near.usual_depth
     wanted = np.asarray(amount, dtype=float)
     with np.errstate(invalid="ignore"):
@@ -87,6 +92,7 @@ def round_shapes(
         search = search_widely(
             style, float(wanted[row]), int(usual[row]), measure,
             width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
+            size=None if near.size is None else float(near.size[row]),
         )  # fmt: skip
         if search is not None and search.score < best_score[row]:
             best_score[row], best[:, row] = search.score, search.best
@@ -125,6 +131,7 @@ class _Near(NamedTuple):
     score: Floats
     reached: Floats
     usual_depth: Integers
+    size: Floats | None  # block parameters that a shape should have
 
 
 def _round_near(
@@ -137,12 +144,15 @@ def _round_near(
     fixed_width: bool,
     never_over: bool,
     any_heads: bool = False,
+    keep_size: bool = False,
 ) -> _Near:
     wanted = np.asarray(amount, dtype=float)
     usual = usual_depths(style, depth)
-    centre = np.asarray(width, dtype=float)
+    centre, at = np.asarray(width, dtype=float), np.asarray(depth, dtype=float)
     if not fixed_width and np.any(moved := np.abs(np.log(usual / depth)) > 0.1):  # pipeline stages may force the depth
         centre = np.where(moved, style.width_for(usual.astype(float), wanted, measure), centre)
+        at = np.where(moved, usual, at)
+    size = np.asarray(style.grid(at, centre).params.active_block, dtype=float) if keep_size else None
     ideal = ideal_head_dim(centre)
     best_score = np.full(len(wanted), np.inf)
     best = np.zeros((4, len(wanted)), np.int64)
@@ -161,7 +171,8 @@ def _round_near(
             if other_depths:
                 D = _depths_at(style, W, target, measure, head_dim)
             D, W = np.broadcast_arrays(D, W)
-            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over)
+            sizes = None if size is None else size[rows, None, None]
+            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, sizes)
             flat = tried.score.reshape(len(rows), -1)
             pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
             better = flat[pick] < best_score[rows]
@@ -169,7 +180,7 @@ def _round_near(
             reached[rows[better]] = tried.reached.reshape(len(rows), -1)[pick][better]
             chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
             best[:, rows[better]] = np.array(chosen)[:, better]
-    return _Near(best, best_score, reached, usual)
+    return _Near(best, best_score, reached, usual, size)
 
 
 def usual_depths(style: Style, depth: Numbers) -> Integers:
@@ -187,6 +198,7 @@ def search_widely(
     width: int | None = None,
     fixed_depth: bool = False,
     never_over: bool = False,
+    size: float | None = None,
 ) -> WideSearch | None:
     """Try every depth that divides within a factor 8 of the usual one, with the widths that bracket the budget there.
 
@@ -212,7 +224,8 @@ def search_widely(
         else:
             W = np.full((len(depths), 1), width)
         D, W = np.broadcast_arrays(depths[:, None], W)
-        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over)
+        wanted = None if size is None else np.asarray(size)
+        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over, wanted)
         if not np.any(np.isfinite(tried.score)):
             continue
         count += int(np.isfinite(tried.score).sum())
@@ -246,6 +259,7 @@ def _try(
     usual_depth: Integers,
     measure: Measure,
     never_over: bool,
+    size: Numbers | None,
 ) -> _Tried:
     """Shapes of these depths and widths with the feed-forward that meets the target best, and their prices."""
     F, usual_ff, reached = _feed_forward(style, D, W, head_dim, target, measure, never_over)
@@ -256,6 +270,9 @@ def _try(
     if style.head_dim is None and head_dim < 64:
         score += np.where(W >= 512, UNUSUAL_HEADS, 0)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
+    if size is not None:
+        blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block
+        score += SMALLER * np.maximum(0, np.log(size / blocks) - SPARE)
     heads = W // head_dim
     odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25
     score += np.where(W >= 512, ODD_HEADS * odd, 0)
@@ -333,8 +350,7 @@ TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recom
 DEEPEST = 100_000  # layers that may be asked for
 DEPTHS = (1e-3, 1e6)  # beyond the sizes it was checked at, a law's depth is cut off here
 # Where every layer takes some of a budget beside its parameters, fewer layers leave room for more of them:
-FEWER_LAYERS = 12.0  # depths down to this part of the law's are tried,
-STEPS = 60  # so many,
+STEPS = 60  # so many depths are tried, from the law's to one layer,
 ROUNDS = 3  # so often, as the tokens depend on the size
 WORTH_LEAVING = 0.001  # and the deepest is taken whose expected loss is within this part of the least
 
@@ -399,11 +415,13 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
     if the law is right; sizes are compared by block parameters.
     """
     surface, stages = compute_law(budget.surface), style.pipeline_stages
-    shares = FEWER_LAYERS ** (-np.arange(STEPS + 1) / STEPS)
-    L = np.maximum(1, np.rint(at.depth.value[:, None] * shares / stages)) * stages
-    W = style.width_for(L, amounts[:, None], budget.measure)
-    params = style.grid(L, W).params
-    N, P = (np.asarray(counts, dtype=float) for counts in (params.active_block, params.active))
+    powers = 1 - np.arange(STEPS + 1) / STEPS
+    L = np.maximum(1, np.rint(at.depth.value[:, None] ** powers / stages)) * stages
+    W, N, P = _sizes(style, L, amounts[:, None], budget)
+    if style.head_dim is None and style.kv_heads is not None:  # narrower heads have less cache
+        narrow = _sizes(style, L, amounts[:, None], budget, NARROW_HEADS)
+        fuller = (narrow[1] > N) & (narrow[0] >= 512)
+        W, N, P = (np.where(fuller, other, usual) for other, usual in zip(narrow, (W, N, P), strict=True))
     depth_loss = own_costs(L, N, law)
     rows = np.arange(len(amounts))
     chosen = np.zeros(len(amounts), dtype=int)
@@ -425,13 +443,32 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
                        gain=np.where(left, gain, 0.0))  # fmt: skip
 
 
+def _sizes(
+    style: Style, depth: Floats, amounts: Floats, budget: Budget, head_dim: int | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """The widths that take the budget at each depth, and such shapes' active parameters: of blocks, and all."""
+    width = style.width_for(depth, amounts, budget.measure, head_dim=head_dim)
+    params = style.grid(depth, width, head_dim).params
+    return width, np.asarray(params.active_block, dtype=float), np.asarray(params.active, dtype=float)
+
+
 def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Floats) -> Floats:
-    """The block parameters at which a shape of the law's depth takes the budget; the measure grows with them."""
+    """The block parameters at which a shape of the law's depth takes the budget, with the heads that allow most."""
+    N = _size_with_heads(style, law, budget, amounts, None)
+    if budget.kind == "total" or style.head_dim is not None or style.kv_heads is None:
+        return N
+    narrow = _size_with_heads(style, law, budget, amounts, NARROW_HEADS)
+    fuller = (narrow > N) & (width_of_blocks(style, _depths(law, narrow).value, narrow) >= 512)
+    return np.where(fuller, narrow, N)
+
+
+def _size_with_heads(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, head_dim: int | None) -> Floats:
+    """The same with heads of one width, or of the usual ones; the measure grows with the size."""
     low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
     for _ in range(42):
         middle = (low + high) / 2
         L = _depths(law, np.exp(middle)).value
-        over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)))) > amounts
+        over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)), head_dim)) > amounts
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.asarray(np.exp((low + high) / 2))
 
@@ -455,6 +492,7 @@ def round_optimum(
         fixed_depth=fixed == "depth",
         fixed_width=fixed == "width",
         never_over=at_most or budget.kind == "memory",
+        keep_size=budget.kind in ("memory", "flops"),
     )
     # In floats: sizes of shapes that huge multiples force pass 64-bit integers.
     reached = budget.measure(style.grid(*(np.asarray(values, dtype=float) for values in rounded)))

@@ -265,13 +265,21 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
   const rule = budget.constants.compute_laws[budget.surface];
   const stages = style.pipeline_stages;
   const tried = Array.from({ length: prices.steps + 1 }, (_, k) => {
-    const L = Math.max(1, rint((at.depth[0] * prices.fewer_layers ** (-k / prices.steps)) / stages)) * stages;
-    const width = style.widthFor(L, budget.amount, measure);
-    const head = style.usualHead(width);
-    const heads = width / head;
-    const N = style.blocks(L, width, head, style.realFf(width));
-    const P = style.counter.total(L, width, heads, style.kv_heads ?? heads, head, style.realFf(width));
-    return { L, width, N, P, depthLoss: laws.ownCost(L, N, law) };
+    const L = Math.max(1, rint(at.depth[0] ** (1 - k / prices.steps) / stages)) * stages;
+    const sized = (headDim) => {
+      const width = style.widthFor(L, budget.amount, measure, 1, headDim);
+      const head = headDim ?? style.usualHead(width);
+      const heads = width / head;
+      const N = style.blocks(L, width, head, style.realFf(width));
+      const P = style.counter.total(L, width, heads, style.kv_heads ?? heads, head, style.realFf(width));
+      return { L, width, N, P };
+    };
+    let shape = sized(null);
+    if (style.head_dim === null && style.kv_heads !== null) {
+      const narrow = sized(prices.narrow_heads); // narrower heads have less cache
+      if (narrow.N > shape.N && narrow.width >= 512) shape = narrow;
+    }
+    return { ...shape, depthLoss: laws.ownCost(L, shape.N, law) };
   });
   let chosen = 0;
   let gain = 0;
@@ -291,8 +299,16 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
   return { ...at, depth: [tried[chosen].L, NaN, NaN], width: tried[chosen].width, gain };
 }
 
-// The block parameters at which a shape of the law's depth takes the budget
+// The block parameters at which a shape of the law's depth takes the budget, with heads that leave room for most
 function sizeOnTheLaw(style, laws, law, budget, prices) {
+  const N = sizeWithHeads(style, laws, law, budget, null, prices);
+  if (budget.kind === "total" || style.head_dim !== null || style.kv_heads === null) return N;
+  const narrow = sizeWithHeads(style, laws, law, budget, prices.narrow_heads, prices);
+  const width = style.widthOfBlocks(clippedDepths(laws, law, narrow, prices.law_depths)[0], narrow);
+  return narrow > N && width >= 512 ? narrow : N;
+}
+
+function sizeWithHeads(style, laws, law, budget, headDim, prices) {
   const measure = budget.measureOf(style);
   let low = Math.log(12);
   let high = Math.log(prices.most_params * 16);
@@ -301,7 +317,7 @@ function sizeOnTheLaw(style, laws, law, budget, prices) {
     const N = Math.exp(middle);
     const L = clippedDepths(laws, law, N, prices.law_depths)[0];
     const width = style.widthOfBlocks(L, N);
-    if (measure(L, width, style.usualHead(width), style.realFf(width)) > budget.amount) high = middle;
+    if (measure(L, width, headDim ?? style.usualHead(width), style.realFf(width)) > budget.amount) high = middle;
     else low = middle;
   }
   return Math.exp((low + high) / 2);
@@ -316,7 +332,7 @@ export function idealHeadDim(width, prices) {
 const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
 
 // One shape of a depth, a width and the feed-forward that meets the target best, and its price
-function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, prices) {
+function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, size, prices) {
   const usual = style.usualFf(W);
   const measured = (F) => measure(D, W, headDim, F);
   let F = usual;
@@ -338,6 +354,7 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
     score += prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
     score += style.head_dim === null && headDim < 64 && W >= 512 ? prices.unusual_heads : 0;
     score += prices.stretching * Math.abs(Math.log(F / usual));
+    if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);
     const heads = Math.floor(W / headDim);
     const odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25;
     score += W >= 512 ? prices.odd_heads * odd : 0;
@@ -367,11 +384,12 @@ function depthsAt(style, W, target, measure, headDim, prices) {
   });
 }
 
-export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false } = {}) {
+export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false, keepSize = false } = {}) {
   const { prices } = style;
   const usual = usualDepths(style, depth);
-  let centre = width;
-  if (!fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1) centre = style.widthFor(usual, amount, measure);
+  const moved = !fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1;
+  const centre = moved ? style.widthFor(usual, amount, measure) : width;
+  const size = keepSize ? style.blocks(moved ? usual : depth, centre, style.usualHead(centre), style.realFf(centre)) : null;
   const ideal = idealHeadDim(centre, prices);
   let best = null;
   let search; // stays undefined where there was no need for one
@@ -385,7 +403,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       const scores = [];
       for (const W of allowedWidths(centre, step, fixedWidth)) {
         for (const D of otherDepths ? depthsAt(style, W, amount, measure, headDim, prices) : [usual]) {
-          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, prices));
+          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, size, prices));
         }
       }
       const least = scores.reduce((one, other) => (other.score < one.score ? other : one));
@@ -394,7 +412,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
   }
   if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > prices.close) {
     const wide = fixedWidth ? rint(width) : null;
-    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver });
+    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver, size });
     if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;
   }
   if (best === null) throw new Refusal(whyNothingFits(style, fixedWidth, neverOver, rint(width)));
@@ -414,7 +432,7 @@ function allDepths(style, usual, prices) {
   return [...new Set(points.map(rint))].sort((a, b) => a - b).map((each) => each * stages);
 }
 
-export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false } = {}) {
+export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false, size = null } = {}) {
   const { prices } = style;
   const depths = fixedDepth ? [usual] : allDepths(style, usual, prices);
   const stretches = style.ff_is_free ? [prices.ff_stretch[0], 1, prices.ff_stretch[1]] : [1];
@@ -433,7 +451,7 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
     depths.forEach((D, row) => {
       const across = width === null ? widths[row].flatMap((w) => [0, 1].map((more) => Math.max(1, Math.floor(w / step) + more) * step)) : [width];
       for (const W of across) {
-        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, prices);
+        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, size, prices);
         if (!Number.isFinite(one.score)) continue;
         tried += 1;
         one.miss = Math.abs(Math.log(one.reached / target));
@@ -461,7 +479,7 @@ function whyNothingFits(style, fixedWidth, neverOver, width) {
 function roundOptimum(style, budget, optimum, fixedSide, neverOver, prices) {
   const measure = budget.measureOf(style);
   const rounded = roundShape(style, budget.amount, optimum.depth[0], optimum.width, measure,
-    { fixedDepth: fixedSide === "depth", fixedWidth: fixedSide === "width", neverOver });
+    { fixedDepth: fixedSide === "depth", fixedWidth: fixedSide === "width", neverOver, keepSize: ["memory", "flops"].includes(budget.kind) });
   const reached = measure(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
   if (Math.abs(Math.log(reached / budget.amount)) > Math.log(prices.too_far)) {
     throw new Refusal(`the nearest shape that divides as asked, ${rounded.depth} × ${rounded.width}, misses the budget by more than a factor ` +

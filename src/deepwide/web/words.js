@@ -1,6 +1,6 @@
 // A plan and an audit in words, as the command line prints them: the planner's English from the planner's numbers.
 // Everything the page shows as text comes from here, so that one test compares all of it with `deepwide plan`.
-import { fixed, general, grouped, plural, showBytes, showCount, signed, signedPercent } from "./numbers.js";
+import { fixed, general, grouped, plural, rint, showBytes, showCount, signed, signedPercent } from "./numbers.js";
 import { idealHeadDim } from "./planner.js";
 import { cacheElements, exact } from "./shape.js";
 
@@ -87,7 +87,7 @@ function whyHeads({ style, shape, budget, reached }, usual) {
   }
   const withUsual = budget.measureExactly(exact(style.shape(shape.depth, shape.width, usual, shape.ff_width)));
   if (withUsual === reached) return "so that their number divides well";
-  return `with heads of ${usual} the same shape would take ${signedPercent(withUsual / reached - 1, 1)} of the budget`;
+  return `with heads of ${usual} the same shape would take ${fixed(Number(withUsual) / budget.amount, 2)} times the budget`;
 }
 
 function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
@@ -96,9 +96,11 @@ function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
   }
-  return `in every layer ${takes}, so fewer layers leave room for more parameters: at the depth of the ${law.name} law ` +
-    `(${fixed(Math.max(1, laws.depthAt(law, N)), 0)}) the budget would hold ${showCount(N)} block parameters and the ` +
-    `expected loss be ${signedPercent(Math.expm1(gain), 1)}`;
+  const text = `in every layer ${takes}, so fewer layers leave room for more parameters: `;
+  if (!Number.isFinite(gain)) return `${text}with as many as the ${law.name} law asks for there is room for none`;
+  const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
+  return `${text}a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
+    `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
 }
 
 function costSource(law, laws, shape, N, pooled) {
