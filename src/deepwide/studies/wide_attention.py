@@ -37,6 +37,7 @@ KINDS: tuple[Attention, ...] = get_args(Attention)
 TaskName = Literal["listops", "imdb", "imdb_bytes", "matching"]
 Tasks = Annotated[tuple[TaskName, ...], Field(min_length=1)]
 Attentions = Annotated[tuple[Attention, ...], Field(min_length=1)]
+DIVERGED = ("diverged",)  # such a network is left out, and its counterpart with it
 ROUNDS, PASSES = 9, 3  # of timing: in each round every network takes its turn, and its fastest pass counts
 
 
@@ -253,18 +254,16 @@ class WideAttention(Study):
         return [] if set(settings.tasks) == {"listops"} else [_imdb(part, settings) for part in ("train", "test")]
 
     def measure(self, settings: WideSettings, workplace: Workplace) -> Measured:
-        entries = [_run_row(key, run) for key, folder in workplace.runs.items() for run in finished_runs([folder])]
+        runs = [(key, run) for key, folder in workplace.runs.items() for run in finished_runs([folder], DIVERGED)]
+        entries = [_run_row(key, run) for key, run in runs if run.status == "done"]
+        diverged = [(*key.split("-"), run.config["seed"]) for key, run in runs if run.status != "done"]
         entries.sort(key=lambda row: (row["task"], row["attention"], row["depth"], row["seed"]))
         speeds = workplace.part("speed of wide and deep networks", partial(_speeds, settings, workplace))
         guesses = workplace.part("guessing the most frequent answer", partial(_guesses, settings, workplace))
         cells = _cells(entries, speeds, guesses, settings)
         learned = [row for row in cells if row["learned"]]
-        differences = _differences(entries, settings)
-        by_seed = [
-            _mean([differences[row["task"], row["attention"]][seed] for row in learned])
-            for seed in settings.seeds
-            if learned
-        ]
+        pairs = [(row["task"], row["attention"]) for row in learned]
+        by_seed = _by_seed(_differences(entries, settings), pairs)
         fine = [row["low"] is not None and row["low"] > -CELL_MARGIN for row in learned]
         per_round = zip(*(row["latency_ratios"] for row in speeds), strict=True)
         numbers = {
@@ -279,7 +278,24 @@ class WideAttention(Study):
         accuracy = _accuracies(entries, settings)
         tables = {"audit": audit_rows(), "cells": cells, "accuracy": accuracy, "runs": entries}
         text = "the figures of the published table are quoted from a survey note and were not recomputed"
-        return Measured(numbers=numbers, tables=tables, notes=(Note.of("quoted", text),))
+        notes = [Note.of("quoted", text)]
+        if diverged:
+            guessing = entries + [
+                {"task": task, "attention": attention, "depth": int(depth), "seed": seed, "accuracy": guesses[task]}
+                for task, attention, depth, seed in diverged
+            ]
+            other = mean_interval(_by_seed(_differences(guessing, settings), pairs)) if pairs else None
+            which = ", ".join(
+                f"{task} {attention}, {depth} layers, seed {seed}" for task, attention, depth, seed in diverged
+            )
+            text = (
+                f"{len(diverged)} of {len(runs)} networks diverged ({which}) and are left out with their counterparts"
+            )
+            if other is not None:
+                text += f"; counted as guessing, the mean difference would be {other.value:.4f}"
+                text += "" if other.low is None else f" ({other.low:.4f} to {other.high:.4f})"
+            notes.append(Note.of("diverged", text, runs=len(diverged)))
+        return Measured(numbers=numbers, tables=tables, notes=tuple(notes))
 
     def figures(self, measured: Measured) -> Mapping[str, Any]:
         from deepwide.figures import interval_chart
@@ -376,17 +392,26 @@ def _run_row(sweep: str, run: RunRecord) -> dict[str, Any]:
 def _differences(
     entries: Sequence[Mapping[str, Any]], settings: WideSettings
 ) -> dict[tuple[str, str], dict[int, float]]:
-    """Accuracy of the wide network less that of the deepest, by pair of task and attention and by seed."""
+    """Accuracy of the wide network less that of the deepest, by pair of task and attention and by seed of both."""
     accuracy = {(row["task"], row["attention"], row["depth"], row["seed"]): row["accuracy"] for row in entries}
     wide, deep = min(settings.depths), max(settings.depths)
     return {
         (task, attention): {
             seed: accuracy[task, attention, wide, seed] - accuracy[task, attention, deep, seed]
             for seed in settings.seeds
+            if {(task, attention, wide, seed), (task, attention, deep, seed)} <= accuracy.keys()
         }
         for task in settings.tasks
         for attention in settings.attentions
     }
+
+
+def _by_seed(
+    differences: Mapping[tuple[str, str], Mapping[int, float]], pairs: Sequence[tuple[str, str]]
+) -> list[float]:
+    """The mean over pairs of a task and an attention, for every seed that some of them have."""
+    seeds = dict.fromkeys(seed for pair in pairs for seed in differences[pair])
+    return [_mean([differences[pair][seed] for pair in pairs if seed in differences[pair]]) for seed in seeds]
 
 
 def _cells(
@@ -474,7 +499,7 @@ def _guesses(settings: WideSettings, workplace: Workplace) -> dict[str, float]:
     shares: dict[str, float] = {}
     for task in settings.tasks:
         key = f"{task}-{settings.attentions[0]}-{settings.depths[0]}"
-        learned = task_of(resolve(finished_runs([workplace.runs[key]])[0].config))
+        learned = task_of(resolve(finished_runs([workplace.runs[key]], DIVERGED)[0].config))
         answers = [batch.targets.numpy() for batch in learned.evaluation(settings.sequences, settings.sequences)]
         shares[task] = float(np.bincount(np.concatenate(answers)).max() / sum(map(len, answers)))
     return shares
@@ -494,7 +519,7 @@ def _speeds(settings: WideSettings, workplace: Workplace) -> list[dict[str, Any]
         for task in settings.tasks:
             for attention in settings.attentions:
                 ends = (min(settings.depths), max(settings.depths))
-                runs = [finished_runs([workplace.runs[f"{task}-{attention}-{depth}"]])[0] for depth in ends]
+                runs = [finished_runs([workplace.runs[f"{task}-{attention}-{depth}"]], DIVERGED)[0] for depth in ends]
                 networks = [Transformer(resolve(run.config).architecture) for run in runs]
                 rows.append({"task": task, "attention": attention} | _timed(networks, settings))
         return rows
