@@ -16,12 +16,14 @@ from deepwide.studies.wide_attention import (
     OVERALL,
     SIZE,
     WideSettings,
+    _by_seed,
     _differences,
     _paired_p,
     audit_rows,
     holm,
 )
 from deepwide.training import resolve
+from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
 
 SMALL = (
     "depths=[1, 2]", "seeds=[0, 1]", "total_heads=4", "width=8", "head_dim=4", "steps=6", "batch=4", "sequences=64",
@@ -178,3 +180,52 @@ def test_the_reviews_are_read_by_tokens_by_bytes_and_in_halves(tmp_path: Path) -
         "imdb_bytes": ("classification", "bytes", 128, "class"),
         "matching": ("halves", "bpe", 20, "pair"),
     }
+
+
+def test_a_network_that_diverged_is_left_out_with_its_counterpart() -> None:
+    settings = WideSettings(tasks=("listops", "imdb"), attentions=("softmax",), depths=(1, 4), seeds=(0, 1))
+    entries = [
+        {
+            "task": task,
+            "attention": "softmax",
+            "depth": depth,
+            "seed": seed,
+            "accuracy": 0.5 + 0.1 * (depth == 1) + seed,
+        }
+        for task in settings.tasks
+        for depth in (1, 4)
+        for seed in settings.seeds
+        if (task, depth, seed) != ("imdb", 1, 1)  # diverged
+    ]
+    differences = _differences(entries, settings)
+    assert {pair: list(by) for pair, by in differences.items()} == {
+        ("listops", "softmax"): [0, 1],
+        ("imdb", "softmax"): [0],
+    }
+    assert _by_seed(differences, list(differences)) == pytest.approx([0.1, 0.1])
+
+
+def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() -> None:
+    check_judged_by_the_rules_that_stand_here("wide-attention")
+    result = published("wide-attention")
+    cells, overall, latency = (
+        result.measured.tables["cells"],
+        result.measured.numbers[OVERALL],
+        result.measured.numbers[LATENCY],
+    )
+    assert overall.low is not None
+    assert overall.high is not None
+    assert latency.low is not None
+    assert latency.high is not None
+    listops = [row for row in cells if row["task"] == "listops"]
+    gains, ratios = [100 * row["difference"] for row in listops], [row["parameters_ratio"] for row in cells]
+    check_said_on_the_page(
+        f"by {100 * overall.value:.1f} points ({100 * overall.low:.1f} to {100 * overall.high:.1f})",
+        f"{min(gains):.1f} to {max(gains):.1f} points",
+        f"{latency.value:.2f} times as fast ({latency.low:.2f} to {latency.high:.2f})",
+        f"{min(ratios):.2f} to {max(ratios):.2f} of the parameters",
+    )
+    assert all(row["difference"] > 0 for row in cells)
+    assert len(cells) == 20
+    assert sum(row["p_holm"] < 0.05 for row in listops) == 9
+    assert not any(row["p_holm"] < 0.05 for row in cells if row["task"] == "imdb")
