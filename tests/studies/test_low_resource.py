@@ -10,7 +10,7 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.low_resource import DEEP_BLEU, DEEP_LOSS, MORE_DATA
-from studies.published import check_judged_by_the_rules_that_stand_here
+from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
 
 SMALL = (
     "depths=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "context=40",
@@ -95,5 +95,10 @@ def test_the_paper_s_preset_has_the_original_s_network() -> None:
     assert chosen.depths == (1, 2, 3, 4, 5, 6)
 
 
-def test_what_is_published_was_judged_by_these_rules() -> None:
+def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() -> None:
     check_judged_by_the_rules_that_stand_here("low-resource")
+    shapes = published("low-resource").measured.tables["shapes"]
+    for examples in (1000, 5000, 0):
+        rows = [row for row in shapes if row["examples"] == examples]
+        losses, scores = (" | ".join(f"{row[n]:.{d}f}" for row in rows) for n, d in (("loss", 2), ("bleu", 1)))
+        check_said_on_the_page(f"| {examples or 29000:,} | least loss | {losses} |", f"| BLEU | {scores} |")
