@@ -66,6 +66,7 @@ STEPS = (
     Step("design_replay", "--data DATA --out results/design/replay.json", "data"),
     Step("coverage", "--out results/fit/coverage.json"),
     Step("decomposition", "--out results/fit/decomposition.json"),
+    Step("posterior", "--out results/fit/posterior.json"),
     Step("design", "--out results/design/simulated.json"),
     Step("install", "--out results/install.json"),
 )
