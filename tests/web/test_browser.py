@@ -5,7 +5,7 @@ import random
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on("request", lambda request: requests.append(request.url))
+    for gesture in ("fill", "select_option", "check", "click"):
+        setattr(opened, gesture, then_drawn(opened, getattr(opened, gesture)))
     opened.goto(address)
     yield opened
     context.close()
@@ -66,9 +68,23 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
+def then_drawn(page: Any, gesture: Callable[..., None]) -> Callable[..., None]:
+    """The gesture, and the frame in which the page answers it: without it a test reads the answer before."""
+
+    def call(*args: Any, **options: Any) -> None:
+        gesture(*args, **options)
+        wait_for_frame(page)
+
+    return call
+
+
+def wait_for_frame(page: Any) -> None:
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def shape_of(page: Any) -> str:
     """The recommended shape, once the page has drawn it."""
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    wait_for_frame(page)
     return str(page.inner_text("#size"))
 
 
