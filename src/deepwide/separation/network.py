@@ -215,21 +215,24 @@ def gram(network: Network, s: Matrix, x: Matrix) -> Matrix:
     Not for a causal network, where every position sees a Gram matrix of its own.
     """
     assert not network.causal
-    p, d = network.prime, network.width
+    p, d, last = network.prime, network.width, network.depth - 1
     eye = np.eye(d).reshape(d, d, *[1] * (s.ndim - 2))
-    x = x[:, None]
-    for layer in range(network.depth):
-        m = np.zeros_like(s)
+    x, m = x[:, None], None
+    for layer in range(last):
+        if m is not None:
+            s = times(times(m, s, p), m.swapaxes(0, 1), p)
+        m = eye + np.zeros_like(s) if network.residual else np.zeros_like(s)
         for score, mix in zip(network.score(layer), network.mix(layer), strict=True):
             right = constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
             m += constant_times(mix, right, p)
-        if network.residual:
-            m += eye
         reduce(m, p)
         x = times(m, x, p)
-        if layer < network.depth - 1:
-            s = times(times(m, s, p), m.swapaxes(0, 1), p)
-    return constant_times(network.readout[None], x[:, 0], p).reshape(x.shape[2:])
+    y = x if network.residual else np.zeros_like(x)
+    for score, mix in zip(network.score(last), network.mix(last), strict=True):
+        v = constant_times(score, x, p)  # the last layer's own Gram matrix M S Mᵀ meets one vector per head
+        v = times(s, v, p) if m is None else times(m, times(s, times(m.swapaxes(0, 1), v, p), p), p)
+        y = y + constant_times(mix, v, p)
+    return constant_times(network.readout[None], reduce(y[:, 0], p), p).reshape(x.shape[2:])
 
 
 def direct(network: Network, x: Matrix, at: int, scale: Matrix | None = None) -> Matrix:
