@@ -12,6 +12,7 @@ import pytest
 import deepwide
 from deepwide.errors import DeepwideError
 from deepwide.tasks import Batch, Classification, Halves, Translation, make_task
+from deepwide.tasks.tabled import POOL
 from deepwide.training import RunConfig, resolve, stored_config, task_of
 from deepwide.training.counts import data_notes
 
@@ -108,6 +109,41 @@ def test_every_row_comes_once_per_epoch_in_an_order_of_its_own(pairs: Path) -> N
     assert sorted(epoch(0, 0)) == sorted(epoch(1, 0)) == sorted(epoch(0, 5))
     assert epoch(0, 0) != epoch(1, 0)
     assert epoch(0, 0) != epoch(0, 5)
+
+
+def test_rows_of_about_one_length_come_together(pairs: Path) -> None:
+    apart, together = (
+        task_of(resolve(config("translation", pairs, task={"name": "translation", **more})))
+        for more in ({}, {"alike": 4})
+    )  # fmt: skip
+
+    def real(task: Any, seed: int = 0) -> tuple[list[Any], float]:
+        """What two pools of batches of four teach, and which share of their tokens is no padding."""
+        batches = [task.batch(4 * number, 4, seed) for number in range(2 * POOL)]
+        answers = [tuple(row[keep].tolist()) for batch in batches for row, keep in _answers(batch)]
+        return answers, np.concatenate([batch.mask_BT.numpy().ravel() for batch in batches]).mean()
+
+    (rows, share), (sorted_rows, sorted_share) = real(apart), real(together)
+    for pool in (slice(4 * POOL), slice(4 * POOL, None)):
+        assert sorted(rows[pool]) == sorted(sorted_rows[pool]), "the same rows, pool by pool"
+    assert sorted_share > 0.95 > 0.85 > share
+    lengths = [len(sorted_rows[place]) for place in range(0, 4 * POOL, 4)]
+    assert lengths != sorted(lengths), "groups come in an order of their own"
+    assert real(together, seed=5)[0] != sorted_rows
+    whole = together.batch(0, 40, 0)
+    assert [tuple(row[keep].tolist()) for row, keep in _answers(whole)] == sorted_rows[:40], "whatever the batch"
+
+
+def test_labels_do_not_decide_which_texts_come_together(tmp_path: Path) -> None:
+    """Rows sorted by label, all longer than the context: a batch has both labels."""
+    path = tmp_path / "sorted.jsonl"
+    rows = [{"text": " ".join(s * 9), "label": label} for label in ("a", "longer") for s in sentences(100)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = task_of(
+        resolve(config("classification", path, context=8, task={"name": "classification", "alike": 16}))
+    )  # fmt: skip
+    shares = [task.batch(16 * number, 16, 0).targets.double().mean().item() for number in range(POOL)]
+    assert 0.05 < min(shares) < max(shares) < 0.95
 
 
 def _answers(batch: Batch) -> list[tuple[Any, Any]]:

@@ -2,7 +2,8 @@
 
 Token 0, which ends every document, also begins an answer and fills what a shorter row leaves empty. Batches are as long
 as their longest row. The i-th example of a run is row π_e(i mod R) of epoch e = i div R, over the R rows that fit: the
-order depends on the seed alone, so that runs of other shapes are paired.
+order depends on the seed alone, so that runs of other shapes are paired. With `alike`, rows of about one length come
+together: each POOL of groups of that many rows is sorted by length, and its groups come in an order of their own.
 """
 
 from abc import abstractmethod
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 END = 0
 SCANNED = 1 << 24  # tokens looked at together for their ends
+POOL = 64  # groups of rows of about one length that are made together
 Integers = NDArray[np.int64]
 Name = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(lambda v: str(v) if type(v) is int else v)]
 Path = Annotated[str, Field(min_length=1, max_length=4096)]
+Group = Annotated[int, Field(ge=1, le=65_536)]
 Names = Annotated[
     tuple[str, ...],
     Field(min_length=2, max_length=10_000),
@@ -73,6 +76,7 @@ class Tabled:
     name: ClassVar[str]
     Settings: ClassVar[type[Part]]
     fitting: ClassVar[str] = "longer"  # a context that more rows fit
+    read: ClassVar[tuple[int, ...]] = (0,)  # columns whose length makes a batch long, the one that counts most last
 
     @property
     @abstractmethod
@@ -166,14 +170,33 @@ class Tabled:
         return self.given.model_dump(mode="json", exclude_defaults=True)  # type: ignore[no-any-return]
 
     def batch(self, first: int, rows: int, seed: int) -> Batch:
-        table, usable = self._training
-        index, size = np.arange(first, first + rows, dtype=np.uint64), np.uint64(len(usable))
-        chosen = np.empty(rows, dtype=np.int64)
-        for epoch in np.unique(index // size):
-            here = index // size == epoch
-            key = key_of(self.name, "order", seed, int(epoch))
-            chosen[here] = usable[permuted(index[here] % size, len(usable), key).astype(np.int64)]
-        return self.together(table, chosen.tolist())
+        index = np.arange(first, first + rows, dtype=np.int64)
+        chosen = self._by_length(index, seed) if self.given.alike else self._in_order(index, seed)
+        return self.together(self._training[0], chosen.tolist())
+
+    def _in_order(self, index: Integers, seed: int) -> Integers:
+        """The rows that are these examples of a run, each epoch in an order of its own."""
+        usable = self._training[1]
+        epochs, places = index // len(usable), (index % len(usable)).astype(np.uint64)
+        chosen = np.empty(len(index), dtype=np.int64)
+        for epoch in np.unique(epochs).tolist():
+            here = epochs == epoch
+            key = key_of(self.name, "order", seed, epoch)
+            chosen[here] = usable[permuted(places[here], len(usable), key).astype(np.int64)]
+        return chosen
+
+    def _by_length(self, index: Integers, seed: int) -> Integers:
+        """The same rows in another order: groups of `alike` rows of about one length."""
+        group, lengths = self.given.alike, np.minimum(self._training[0].lengths, self.context)
+        pools = index // (POOL * group)
+        chosen = np.empty(len(index), dtype=np.int64)
+        for pool in np.unique(pools).tolist():
+            here = pools == pool
+            row_P = self._in_order(pool * POOL * group + np.arange(POOL * group), seed)
+            sorted_P = row_P[np.lexsort([lengths[row_P, column] for column in self.read])]  # ties stay in random order
+            order = permuted(np.arange(POOL, dtype=np.uint64), POOL, key_of(self.name, "groups", seed, pool))
+            chosen[here] = sorted_P.reshape(POOL, group)[order.astype(np.int64)].ravel()[index[here] % (POOL * group)]
+        return chosen
 
     def evaluation(self, examples: int, together: int) -> Iterator[Batch]:
         table, usable = self._validation
@@ -205,6 +228,7 @@ class TranslationSettings(Part):
     languages: Annotated[str, Field(min_length=3, max_length=40)] | None = None  # of a folder's aligned files, as en-de
     held_out: Path | None = None  # pairs to validate on, instead of a share of the data
     examples: Positive | None = None  # training pairs that are used, drawn evenly; all that fit if left out
+    alike: Group | None = None  # so many pairs of about one length come together: as many as the batch has
 
 
 class Translation(Tabled):
@@ -218,6 +242,7 @@ class Translation(Tabled):
     head: ClassVar[Head] = "tokens"
     classes: ClassVar[int] = 0
     Settings: ClassVar[type[Part]] = TranslationSettings
+    read: ClassVar[tuple[int, ...]] = (0, 1)
 
     @property
     def table(self) -> Table:
@@ -258,6 +283,7 @@ class ClassificationSettings(Part):
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
     examples: Positive | None = None  # training rows that are used, drawn evenly; all if left out
     spread: bool = False  # validate on rows from all over, not on the first ones: for rows that are sorted by label
+    alike: Group | None = None  # so many texts of about one length come together: as many as the batch has
 
 
 class Classification(Tabled):
@@ -322,6 +348,7 @@ class HalvesSettings(Part):
     label: Name = "label"  # column of labels
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
     examples: Positive | None = None  # training rows that are used, drawn evenly; all if left out
+    alike: ClassVar[None] = None  # all pieces have one length
 
 
 class Halves(Tabled):
