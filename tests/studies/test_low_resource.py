@@ -64,6 +64,22 @@ def test_a_run_without_data_measures_loss_and_bleu(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "depths.svg").read_text()
 
 
+def test_a_depth_may_have_a_rate_of_its_own_and_batches_pairs_of_one_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "deepwide.studies.translators.pair_files", lambda *_: dict.fromkeys(("train", "dev"), ("a", "b"))
+    )
+    study = find_study("low-resource")
+    settings = study.settings("cpu", ("depths=1,3,6", "examples=0", "rates=[[6, 1e-3]]", "alike=true", "batch=8"))
+    sweeps = study.sweeps(settings)
+    assert {name: sweep.get("grid") for name, sweep in sweeps.items()} == {
+        "en-de.all": {"depth": [1, 3]},
+        "en-de.all.6": None,
+    }
+    deep, usual = sweeps["en-de.all.6"]["run"], sweeps["en-de.all"]["run"]
+    assert (deep["model"]["depth"], deep["optimiser"]["lr"], usual["optimiser"]["lr"]) == (6, 1e-3, 3e-3)
+    assert deep["task"]["alike"] == usual["task"]["alike"] == 8
+
+
 def test_languages_are_translated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sacrebleu", reason="needs the translate extra")
     monkeypatch.setenv("DEEPWIDE_CACHE", str(tmp_path / "cache"))

@@ -85,6 +85,7 @@ def _side(measured: Measured, number: Interval | None, *, reproduced_above: bool
 
 
 Depths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)]
+Rates = Annotated[tuple[tuple[Positive, float], ...], Field(max_length=12)]
 Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
 
 
@@ -97,6 +98,7 @@ class LowResourceSettings(TranslationSettings):
     examples: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=20)] = (1000, 5000, 0)  # pairs; 0: all
     seeds: Seeds = (10, 11, 12, 13)
     steps: Positive = 1200
+    rates: Rates = ()  # learning rates that depths have of their own: depth, rate
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of embeddings and of what sublayers add, in training
 
 
@@ -216,7 +218,14 @@ class LowResource(Study):
             for size in settings.examples:
                 name = f"{pair}.{size or 'all'}"
                 run = translation_table(settings, pair, model, size)
-                sweeps[name] = {"seeds": list(settings.seeds), "run": run, "grid": {"depth": list(settings.depths)}}
+                own = dict(settings.rates)
+                usual = [depth for depth in settings.depths if depth not in own]
+                if usual:
+                    sweeps[name] = {"seeds": list(settings.seeds), "run": run, "grid": {"depth": usual}}
+                for depth in sorted(own.keys() & set(settings.depths)):
+                    rated = run | {"model": run["model"] | {"depth": depth}}
+                    rated["optimiser"] = run["optimiser"] | {"lr": own[depth]}
+                    sweeps[f"{name}.{depth}"] = {"seeds": list(settings.seeds), "run": rated}
                 for encoder, decoder in settings.uneven:
                     sides = {"depth": decoder, "encoder_depth": encoder}
                     uneven = run | {"model": run["model"] | sides}

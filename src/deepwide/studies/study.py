@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_origin
 
 from pydantic import ValidationError
 
@@ -32,6 +32,17 @@ class Source:
 
     citation: str
     link: str
+
+
+def _as_list(value: Any) -> Any:
+    """`1,3,6`, a name or a number where a list is wanted.
+
+    >>> _as_list("en-af,en-nso"), _as_list("1, 3"), _as_list(4), _as_list([1, 3])
+    (['en-af', 'en-nso'], [1, 3], [4], [1, 3])
+    """
+    if isinstance(value, str):
+        return [parse_setting(f"one={part}")[1] for part in value.split(",")]
+    return value if isinstance(value, list | tuple) else [value]
 
 
 class Study(ABC):
@@ -61,10 +72,14 @@ class Study(ABC):
             path, value = parse_setting(written)
             fields = with_setting(fields, path, value)
         check_names(self.Settings, fields)
+        fields = {name: _as_list(value) if self._is_list(name) else value for name, value in fields.items()}
         try:
             return self.Settings.model_validate(fields, strict=False)
         except ValidationError as error:
             raise DeepwideError(explain(error, self.Settings)) from None
+
+    def _is_list(self, name: str) -> bool:
+        return get_origin(self.Settings.model_fields[name].annotation) is tuple
 
     def sweeps(self, settings: Any) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002
         """The sweeps to train, by name, each as the table of its TOML file; none by default."""

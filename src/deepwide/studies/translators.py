@@ -45,6 +45,7 @@ class TranslationSettings(Part):
     lr: float = 3e-3
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
+    alike: bool = False  # batches of pairs of about one length: less padding
     sentences: Positive = 200  # of the test part that are translated
     words: Positive = 12  # of such a sentence at most
     beam: Positive = 5  # sequences that the search for a translation keeps
@@ -84,6 +85,8 @@ def translation_table(
         task = {"name": "translation", "held_out": as_source(files["dev"])}
         corpus = {"source": as_source(files["train"]), "tokeniser": "bpe", "vocab": settings.vocab}
         read = {"data": corpus, "context": settings.context}
+        if settings.alike:
+            task["alike"] = settings.batch
     if examples:
         task["examples"] = examples
     return {
