@@ -134,6 +134,25 @@ def test_a_loss_far_above_the_start_is_divergence_too(make_run: MakeRun) -> None
     assert math.isfinite(result["last_finite_loss"])
 
 
+@pytest.mark.parametrize(("first", "loss", "ends"), [
+    (0.7, 2.0, False), (0.7, 3.6, False), (0.7, 3.8, True), (8.0, 15.9, False), (8.0, 16.1, True),
+])  # fmt: skip
+def test_one_bad_batch_of_two_classes_is_no_divergence(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, first: float, loss: float, ends: bool
+) -> None:
+    losses = iter([first, loss, *[first] * 40])
+    original = Transformer.forward
+
+    def told(self: Transformer, tokens: torch.Tensor, targets: torch.Tensor, **inputs: Any) -> torch.Tensor:
+        real = original(self, tokens, targets, **inputs)
+        return real * (next(losses) / real.detach()) if self.training else real
+
+    monkeypatch.setattr(Transformer, "forward", told)
+    result = finish(make_run(steps=3)).result()
+    assert result is not None
+    assert result["status"] == ("diverged" if ends else "done")
+
+
 def make_cramped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Memory for one sequence at a time; returns the sizes that were tried."""
     original, tried = loop_module.Learner._loss, []

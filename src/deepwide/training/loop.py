@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[Mapping[str, Any]], None]
 HALVINGS = 5  # of the micro-batch, before a run is declared too large
-FAR_ABOVE = 2.0  # times the first loss: diverged
+FAR_ABOVE, AT_LEAST = 2.0, 3.0  # times the first loss, and nats above it: diverged
 
 
 class Diverged(Exception):  # noqa: N818
@@ -194,9 +194,8 @@ class Learner:
         why = ""
         if not math.isfinite(loss) or not math.isfinite(norm):
             why = f"the {'gradient' if math.isfinite(loss) else 'loss'} of step {step} is not a finite number"
-        elif self.first_loss and loss > FAR_ABOVE * self.first_loss:
-            first = f"{FAR_ABOVE:g} times the first, {self.first_loss:.4g}"
-            why = f"the loss of step {step}, {loss:.4g}, is more than {first}"
+        elif self.first_loss and loss > max(FAR_ABOVE * self.first_loss, self.first_loss + AT_LEAST):
+            why = f"the loss of step {step}, {loss:.4g}, is far above the first, {self.first_loss:.4g}"
         if why:
             self.optimiser.forget()
             raise Diverged(step, why)
