@@ -198,7 +198,7 @@ class LowResource(Study):
         "cosine schedule, dropout on embeddings and sublayers only. In that time networks this small do not learn "
         "Autshumato's Sepedi or Afrikaans (1 BLEU or less in an earlier run and in trials), so preset cpu has parts of "
         "Multi30k's English to German, 29,000 captions, as a stand-in for a low-resource pair; the original ones can "
-        "be set. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged by the loss at the end of "
+        "be set, and need longer training. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged by the loss at the end of "
         "training, which rewards whoever learns least by heart: the rules now take the least loss. BLEU is that of the "
         "network at the end. The Setswana training file at hand is not the original one. What this scale cannot "
         "decide: whether networks that translate well are hurt by depth, and whether BLEU doubled. The sentence on "

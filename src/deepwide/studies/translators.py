@@ -43,6 +43,7 @@ class TranslationSettings(Part):
     steps: Positive = 1000
     batch: Positive = 16
     lr: float = 3e-3
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.02  # share of the steps in which the rate rises
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of embeddings and of what sublayers add, in training
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1  # of labels
     alike: bool = False  # batches of pairs of about one length: less padding
@@ -93,6 +94,7 @@ def translation_table(
         "model": dict(model),
         **run_table(settings, task, examples=256, evaluations=8),
         **read,
+        "schedule": {"warmup": max(1, round(settings.warmup * settings.steps))},
         "dropout": settings.dropout,
         "label_smoothing": settings.smoothing,
     }
