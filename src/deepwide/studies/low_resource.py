@@ -192,18 +192,18 @@ class LowResource(Study):
         "seeds added."
     )
     differences = (
-        "The original: JoeyNMT, width 256, feed-forward 1024, 4 heads, dropout 0.25 (also on attention weights), 4,000 "
-        "byte pairs, Adam at 3e-4 with a plateau schedule, batches of 4,096 tokens, label smoothing 0.1, beam 5, "
+        "The original: JoeyNMT, width 256, feed-forward 1024, 4 heads, dropout 0.25 (also on attention weights), 4,000"
+        " byte pairs, Adam at 3e-4 with a plateau schedule, batches of 4,096 tokens, label smoothing 0.1, beam 5, "
         "trained until the development BLEU stops rising. Here: width 64, short sentences, a minute of training, a "
         "cosine schedule, dropout on embeddings and sublayers only. In that time networks this small do not learn "
-        "Autshumato's Sepedi or Afrikaans (1 BLEU or less in an earlier run and in trials), so preset cpu has parts of "
-        "Multi30k's English to German, 29,000 captions, as a stand-in for a low-resource pair; the original ones can "
-        "be set, and need longer training. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged by the loss at the end of "
-        "training, which rewards whoever learns least by heart: the rules now take the least loss. BLEU is that of the "
-        "network at the end. The Setswana training file at hand is not the original one. What this scale cannot "
-        "decide: whether networks that translate well are hurt by depth, and whether BLEU doubled. The sentence on "
-        "doubling is read in two ways, since the abstract names Afrikaans and a survey Sepedi; both are judged. Preset "
-        "quick reverses sequences: how the study works, nothing about language."
+        "Autshumato's Sepedi or Afrikaans (1 BLEU or less in an earlier run and in trials), so preset cpu has parts of"
+        " Multi30k's English to German, 29,000 captions, as a stand-in for a low-resource pair; the original ones can "
+        "be set, and need longer training. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged "
+        "by the loss at the end of training, which rewards whoever learns least by heart: the rules now take the least"
+        " loss. BLEU is that of the network at the end. The Setswana training file at hand is not the original one. "
+        "What this scale cannot decide: whether networks that translate well are hurt by depth, and whether BLEU "
+        "doubled. The sentence on doubling is read in two ways, since the abstract names Afrikaans and a survey "
+        "Sepedi; both are judged. Preset quick reverses sequences: how the study works, nothing about language."
     )
 
     def sweeps(self, settings: LowResourceSettings) -> Mapping[str, Mapping[str, Any]]:
