@@ -24,6 +24,7 @@ from deepwide.separation.network import (
     draw_residues,
     gram,
     identity_network,
+    mixing,
     random_network,
     times,
     word,
@@ -113,12 +114,13 @@ def _output_input(points: Points, case: Case) -> Matrix:
 
 def _by_gram(network: Network, points: Points, case: Case) -> Callable[[slice, slice, int], Matrix]:
     p = network.prime
-    gram_a, gram_b = _gram_matrices(points.a, p), _gram_matrices(points.b, p)
+    grams = _gram_matrices(points.a, p), _gram_matrices(points.b, p)
+    first = [mixing(network, 0, each) for each in grams]  # linear in S = S_A + τ S_B, so of each side alone
     x = _output_input(points, case)
 
     def values(a: slice, b: slice, tau: int) -> Matrix:
-        s = reduce(gram_a[..., a, None] + tau * gram_b[..., None, b], p)
-        return gram(network, s, np.broadcast_to(x[:, a, None], s.shape[1:]))
+        s, m = (reduce(of_a[..., a, None] + tau * of_b[..., None, b], p) for of_a, of_b in (grams, first))
+        return gram(network, s, np.broadcast_to(x[:, a, None], s.shape[1:]), m)
 
     return values
 

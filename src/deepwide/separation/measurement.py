@@ -88,10 +88,10 @@ class Route:
         )
 
     def _points_bytes(self, number: int) -> int:
-        """The weights, the points of both sides with the copies made while drawing one, and their Gram matrices."""
+        """The weights, the points of both sides with the copies made while drawing one, and their matrices."""
         (a, b), d = self.case.positions, self.case.width
         drawing = 4 * max(a, b) * d * number
-        grams = 0 if self.method == "eq3" else 3 * d * d * number
+        grams = 0 if self.method == "eq3" else (3 if self.method == "chain" else 6) * d * d * number
         return 8 * (4 * self.case.depth * d * d + (a + b) * d * number + max(drawing, grams))
 
     def _tile_bytes(self, number: int) -> int:
@@ -109,10 +109,11 @@ class Route:
         c, d, heads, positions = degree(case.depth), case.width, case.heads, len(case.sides)
         if self.method == "chain":
             return (c / 2) ** 2 * (0.35 * d * d + 4.5 * d) + c * c / 4 * d
-        if self.method == "eq3":
-            layer = heads * positions * (1.4 * 4 * d * d / heads + positions * 6 * d / heads)
-        else:
-            layer = 1.4 * (2 * heads + 2) * d**3 + 3 * (2 * heads + 3) * d * d
+        if self.method == "gram":
+            between = (case.depth - 2) * (0.7 * (2 * heads + 2) * d**3 + 2 * (2 * heads + 3) * d * d)
+            ends = (9 + 2 * heads) * d * d + 20 * d  # the first layer is known, the last one meets vectors only
+            return (max(0.0, between) + ends) * (c + 1 if self.graded else 1)
+        layer = heads * positions * (1.4 * 4 * d * d / heads + positions * 6 * d / heads)
         return case.depth * layer * (c + 1 if self.graded else 1)
 
 

@@ -209,23 +209,31 @@ def constant_times(c: Matrix, x: Matrix, prime: int) -> Matrix:
     return reduce(np.einsum("ij,j...->i...", c, x), prime)
 
 
-def gram(network: Network, s: Matrix, x: Matrix) -> Matrix:
+def mixing(network: Network, layer: int, s: Matrix) -> Matrix:
+    """Σ_h B_h S A_h, what a layer multiplies all positions by: linear in their Gram matrix s (d d …)."""
+    p = network.prime
+    m = np.zeros_like(s)
+    for score, mix in zip(network.score(layer), network.mix(layer), strict=True):
+        right = constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
+        m += constant_times(mix, right, p)
+    return reduce(m, p)
+
+
+def gram(network: Network, s: Matrix, x: Matrix, first: Matrix | None = None) -> Matrix:
     """The output from the Gram matrix s (d d …) of all positions and the output's own input x (d …).
 
-    Not for a causal network, where every position sees a Gram matrix of its own.
+    Not for a causal network, where every position sees a Gram matrix of its own. Who knows the first layer's `mixing`
+    of s gives it.
     """
     assert not network.causal
     p, d, last = network.prime, network.width, network.depth - 1
-    eye = np.eye(d).reshape(d, d, *[1] * (s.ndim - 2))
     x, m = x[:, None], None
     for layer in range(last):
         if m is not None:
             s = times(times(m, s, p), m.swapaxes(0, 1), p)
-        m = eye + np.zeros_like(s) if network.residual else np.zeros_like(s)
-        for score, mix in zip(network.score(layer), network.mix(layer), strict=True):
-            right = constant_times(score.T, s.swapaxes(0, 1), p).swapaxes(0, 1)  # S A_h
-            m += constant_times(mix, right, p)
-        reduce(m, p)
+        m = mixing(network, layer, s) if first is None or layer else first
+        if network.residual:
+            m = reduce(m + np.eye(d).reshape(d, d, *[1] * (s.ndim - 2)), p)
         x = times(m, x, p)
     y = x if network.residual else np.zeros_like(x)
     for score, mix in zip(network.score(last), network.mix(last), strict=True):
