@@ -96,8 +96,10 @@ class LowResourceSettings(TranslationSettings):
     depths: Depths = (1, 3, 6)  # layers on each side; the one in the middle is called moderate
     uneven: Uneven = ()  # more networks: layers of the encoder, layers of the decoder
     examples: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=20)] = (1000, 5000, 0)  # pairs; 0: all
-    seeds: Seeds = (10, 11, 12, 13)
+    seeds: Seeds = (14, 15, 16, 17)
     steps: Positive = 1200
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.25  # with 0.02 deep networks learn much later
+    alike: bool = True
     rates: Rates = ()  # learning rates that depths have of their own: depth, rate
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of embeddings and of what sublayers add, in training
 
@@ -172,7 +174,7 @@ class LowResource(Study):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
             "pairs": (REVERSING,), "depths": (1, 2, 3), "examples": (40, 0), "seeds": (0,), "width": 32, "steps": 80,
-            "batch": 32, "lr": 5e-3, "smoothing": 0.0, "dropout": 0.1, "sentences": 100,
+            "batch": 32, "lr": 5e-3, "warmup": 0.02, "smoothing": 0.0, "dropout": 0.1, "sentences": 100,
         },
         "cpu": {},
         "paper": {
@@ -198,12 +200,15 @@ class LowResource(Study):
         "cosine schedule, dropout on embeddings and sublayers only. In that time networks this small do not learn "
         "Autshumato's Sepedi or Afrikaans (1 BLEU or less in an earlier run and in trials), so preset cpu has parts of"
         " Multi30k's English to German, 29,000 captions, as a stand-in for a low-resource pair; the original ones can "
-        "be set, and need longer training. An earlier run, on 500 and 4,000 pairs of Sepedi with other seeds, judged "
-        "by the loss at the end of training, which rewards whoever learns least by heart: the rules now take the least"
-        " loss. BLEU is that of the network at the end. The Setswana training file at hand is not the original one. "
-        "What this scale cannot decide: whether networks that translate well are hurt by depth, and whether BLEU "
-        "doubled. The sentence on doubling is read in two ways, since the abstract names Afrikaans and a survey "
-        "Sepedi; both are judged. Preset quick reverses sequences: how the study works, nothing about language."
+        "be set, and need longer training. Two earlier runs had other seeds: one, on 500 and 4,000 pairs of Sepedi, "
+        "judged by the loss at the end of training, which rewards whoever learns least by heart (the rules now take "
+        "the least loss); one, on captions, had a warm-up of 2% of the steps, with which 6 + 6 layers lost 6.6 BLEU to"
+        " 3 + 3. Then a trial with one more seed on Afrikaans showed that 6 + 6 layers learn sooner with 25% (loss "
+        "5.31 for 5.63 after 400 steps), which all depths have now. BLEU is that of the network at the end. The "
+        "Setswana training file at hand is not the original one. What this scale cannot decide: whether networks that "
+        "translate well are hurt by depth, and whether BLEU doubled. The sentence on doubling is read in two ways, "
+        "since the abstract names Afrikaans and a survey Sepedi; both are judged. Preset quick reverses sequences: how"
+        " the study works, nothing about language."
     )
 
     def sweeps(self, settings: LowResourceSettings) -> Mapping[str, Mapping[str, Any]]:
