@@ -199,6 +199,15 @@ def test_beyond_the_runs_the_loss_too_is_for_growth_that_goes_on(answer: JointFi
     assert (row["low"], row["high"]) == pytest.approx(np.exp(np.quantile(both, (0.025, 0.975))))
 
 
+def test_one_depth_at_each_size_tells_nothing_about_depth_and_the_advice_is_more_depths() -> None:
+    runs = _ladder(50_000)
+    assert "depth-collinear" not in {note.code for note in fit_joint(runs, bootstrap=200).warnings}
+    sizes = np.geomspace(1e6, 1e9, 12)
+    one = Runs.of(depth=np.round(np.cbrt(sizes) / 16), block_params=sizes, loss=2 + (sizes / 1e6) ** -0.3)
+    told = {note.code: str(note) for note in fit_joint(one, bootstrap=200).warnings}
+    assert "three depths or more at some of the sizes" in told["depth-collinear"]
+
+
 def test_every_cell_has_its_leverage_and_together_they_are_the_parameters(answer: JointFit) -> None:
     groups = answer.rows("groups")
     leverage = [row["leverage"] for row in groups]

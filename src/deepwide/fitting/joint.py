@@ -58,7 +58,7 @@ MOST_DRAWS = 10_000  # of a law
 CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.58 before any run
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
-TOO_CORRELATED = 30.0  # variance inflation of ln tokens or the embeddings' share, from which it is mentioned
+TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
 MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
 MOST_ENDS = 200  # sizes that are looked at
 AT_ONCE = 2000  # shapes that are predicted together
@@ -384,6 +384,8 @@ def _warnings(
     if correlated > CORRELATED:
         notes.append(note("misfit-correlated", probability=correlated))
     rest = [np.ones_like(design.s), design.s]
+    if (inflation := variance_inflation(design.x, rest)) > TOO_CORRELATED:
+        notes.append(note("depth-collinear", inflation=inflation))
     if design.t is not None:
         inflation = variance_inflation(design.t, [*rest, *([] if design.e is None else [design.e])])
         if inflation > TOO_CORRELATED:

@@ -19,6 +19,13 @@ def note(code: str, **data: Any) -> Note:
     return Note(code, _TEXTS[code](**data), data)
 
 
+_SO_LARGE = "; so large a misfit may be a mistake in the table, or settings that differ between runs"
+
+
+def _inflation(value: float) -> str:
+    return f"variance inflation {value:.0f}" if value < float("inf") else "exactly"
+
+
 def joined(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -178,21 +185,25 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "misfit-correlated": lambda probability: (
         f"neighbouring shapes miss the model together (probability {probability:.0%}): intervals allow for it"
     ),
+    "depth-collinear": lambda inflation: (
+        f"depth follows the size in these runs ({_inflation(inflation)}): which one is best at a size cannot be seen; "
+        "train three depths or more at some of the sizes"
+    ),
     "ladder": lambda inflation: (
-        f"tokens follow the size in these runs (variance inflation {inflation:.0f}): what either does by itself is "
+        f"tokens follow the size in these runs ({_inflation(inflation)}): what either does by itself is "
         "assumed, not seen; some runs at other lengths would tell, more sizes would not"
     ),
     "embeddings-collinear": lambda inflation: (
-        f"the embeddings' share follows size and depth in these runs (variance inflation {inflation:.0f}): what it "
+        f"the embeddings' share follows size and depth in these runs ({_inflation(inflation)}): what it "
         "does is assumed, not seen; another vocabulary or widths at equal size would tell"
     ),
     "tokens-collinear": lambda inflation: (
-        f"tokens follow the size in these runs (variance inflation {inflation:.0f}), and this fit has no way to tell "
+        f"tokens follow the size in these runs ({_inflation(inflation)}), and this fit has no way to tell "
         "them apart: use the joint fit, add runs at other lengths, or ignore tokens"
     ),
     "lack-of-fit": lambda ratio: (
         f"shapes miss the model by {ratio:.1f} times what seeds differ: intervals allow for it; other shapes would "
-        "help, more seeds would not"
+        f"help, more seeds would not{_SO_LARGE if ratio > 10 else ''}"
     ),
     "end-thin": lambda largest, known: (
         f"near {show_size(largest)}, the largest size, too few depths were run to show which is best: growth is known "
