@@ -44,6 +44,18 @@ def test_a_run_without_data_compares_depths_and_schemes(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "encoders.svg").read_text()
 
 
+def test_an_encoder_may_have_a_rate_of_its_own() -> None:
+    study = find_study("high-resource")
+    settings = study.settings("quick", ("encoders=2,8", "rates=[[8, 1e-3]]", "lr=4e-3"))
+    tables = {name: sweep["run"] for name, sweep in study.sweeps(settings).items()}
+    rates = {name: (run["model"]["encoder_depth"], run["optimiser"]["lr"]) for name, run in tables.items()}
+    assert rates == {
+        "reversing.ADMIN.2": (2, 4e-3),
+        "reversing.ADMIN.8": (8, 1e-3),
+        "reversing.post-LN.8": (8, 1e-3),
+    }
+
+
 def test_a_run_that_diverged_counts_with_the_loss_it_began_with(tmp_path: Path) -> None:
     model = {"depth": 1, "encoder_depth": 2, "width": 16, "heads": 2, **SCHEMES["post-LN"]}
     run = {"task": {"name": "reversing", "length": 8}, "model": model, "steps": 20, "optimiser": {"lr": 90, "clip": 0}}

@@ -3,7 +3,6 @@
 import gzip
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from deepwide.errors import DeepwideError
 from deepwide.studies.estimates import mean_interval
 from deepwide.studies.translators import (
     REVERSING,
+    TranslationSettings,
     as_source,
     bleu_difference,
     loss_difference,
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def settings(**changes: Any) -> Any:
-    return SimpleNamespace(**SETTINGS | changes)
+    return TranslationSettings.model_validate(SETTINGS | changes)
 
 
 @pytest.fixture
@@ -83,6 +83,9 @@ def test_the_table_is_a_run(data: str, pair: str, monkeypatch: pytest.MonkeyPatc
     assert run.task.parameters["examples"] == 5
     assert (run.dropout, run.label_smoothing) == (0.2, 0.1)
     assert "examples" not in resolve(translation_table(settings(data=data), pair, table["model"])).task.parameters
+    slow = resolve(translation_table(settings(data=data, warmup=0.5, steps=10, alike=True), pair, table["model"]))
+    assert slow.schedule.warmup == 5
+    assert slow.task.parameters.get("alike") == (None if pair == REVERSING else slow.batch)
 
 
 def runs(*texts: list[str]) -> dict[int, dict[str, Any]]:

@@ -19,6 +19,7 @@ from deepwide.studies.trained import finished_runs
 from deepwide.studies.translators import (
     REVERSING,
     Pairs,
+    Rates,
     TranslationSettings,
     bleu_difference,
     bleu_of,
@@ -27,6 +28,7 @@ from deepwide.studies.translators import (
     references,
     run_row,
     translation_table,
+    with_rate,
 )
 from deepwide.studies.workplace import Workplace
 
@@ -73,6 +75,7 @@ class HighResourceSettings(TranslationSettings):
     decoder: Positive = 2  # layers of the decoder
     seeds: Seeds = (20, 21, 22, 23)
     steps: Positive = 1000
+    rates: Rates = ()  # learning rates that encoders have of their own: layers, rate
     batch: Positive = 32
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.3  # with 0.02 these networks learn to ignore the source
     alike: bool = True
@@ -170,8 +173,10 @@ class HighResource(Study):
         for pair in settings.pairs:
             for scheme, encoders in ((ADMIN, settings.encoders), (DEFAULT, (max(settings.encoders),))):
                 run = translation_table(settings, pair, model | dict(SCHEMES[scheme]))  # type: ignore[index]
-                grid = {"model.encoder_depth": sorted(encoders)}
-                sweeps[f"{pair}.{scheme}"] = {"seeds": list(settings.seeds), "run": run, "grid": grid}
+                own = dict(settings.rates)
+                for depth in sorted(encoders):
+                    rated = with_rate(run, own.get(depth, settings.lr), {"encoder_depth": depth})
+                    sweeps[f"{pair}.{scheme}.{depth}"] = {"seeds": list(settings.seeds), "run": rated}
         return sweeps
 
     def inputs(self, settings: HighResourceSettings) -> Sequence[Path]:

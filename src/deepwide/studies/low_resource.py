@@ -18,6 +18,7 @@ from deepwide.studies.translators import (
     NETWORK,
     REVERSING,
     Pairs,
+    Rates,
     TranslationSettings,
     bleu_difference,
     bleu_of,
@@ -27,6 +28,7 @@ from deepwide.studies.translators import (
     references,
     run_row,
     translation_table,
+    with_rate,
 )
 from deepwide.studies.workplace import Workplace
 
@@ -85,7 +87,6 @@ def _side(measured: Measured, number: Interval | None, *, reproduced_above: bool
 
 
 Depths = Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)]
-Rates = Annotated[tuple[tuple[Positive, float], ...], Field(max_length=12)]
 Uneven = Annotated[tuple[tuple[Positive, Positive], ...], Field(max_length=20)]
 
 
@@ -228,8 +229,7 @@ class LowResource(Study):
                 if usual:
                     sweeps[name] = {"seeds": list(settings.seeds), "run": run, "grid": {"depth": usual}}
                 for depth in sorted(own.keys() & set(settings.depths)):
-                    rated = run | {"model": run["model"] | {"depth": depth}}
-                    rated["optimiser"] = run["optimiser"] | {"lr": own[depth]}
+                    rated = with_rate(run, own[depth], {"depth": depth})
                     sweeps[f"{name}.{depth}"] = {"seeds": list(settings.seeds), "run": rated}
                 for encoder, decoder in settings.uneven:
                     sides = {"depth": decoder, "encoder_depth": encoder}

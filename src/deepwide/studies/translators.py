@@ -26,6 +26,7 @@ AUTSHUMATO = {"en-af": "Afrikaans", "en-nso": "Sepedi", "en-tn": "Setswana"}
 MULTI30K = {"en-de": "German", "en-fr": "French"}
 PAIRS = {**AUTSHUMATO, **MULTI30K, REVERSING: "backwards"}
 Pairs = Annotated[tuple[str, ...], Field(min_length=1, max_length=len(PAIRS))]
+Rates = Annotated[tuple[tuple[Positive, float], ...], Field(max_length=12)]  # depth, learning rate
 SYMBOLS, LENGTH = 12, 8  # of sequences to be reversed
 # Xavier's start and normed embeddings: with GPT-2's start the same networks take several times as many steps.
 NETWORK = {**SCHEMES["pre-LN"], "activation": "relu"}
@@ -98,6 +99,11 @@ def translation_table(
         "dropout": settings.dropout,
         "label_smoothing": settings.smoothing,
     }
+
+
+def with_rate(table: Mapping[str, Any], lr: float, model: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a run with another learning rate and some of its model's settings."""
+    return {**table, "model": {**table["model"], **model}, "optimiser": {**table["optimiser"], "lr": lr}}
 
 
 def run_row(run: RunRecord, pair: str, settings: TranslationSettings) -> dict[str, Any]:
