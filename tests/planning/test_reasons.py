@@ -176,3 +176,13 @@ def test_a_plan_with_one_depth_only_does_not_blame_the_loss_data() -> None:
     lonely = plan("10M", tensor_parallel=64)
     assert len(lonely.candidates) == 1
     assert "No other depth that was tried divides as asked" in lonely.reason
+
+
+def test_narrow_heads_at_other_depths_are_noted() -> None:
+    best = plan("133M", kv_heads=16)
+    tiny = [c.depth for c in best.candidates if c.head_dim < 32]
+    note = next(note for note in best.notes if note.code == "narrow-heads-at-other-depths")
+    assert best.shape.head_dim >= 32
+    assert note.data["depths"] == tiny == [52]
+    for options in ({}, {"head_dim": 16}):
+        assert "narrow-heads-at-other-depths" not in [note.code for note in plan("133M", **options).notes]

@@ -392,7 +392,7 @@ def plan(
         notes=(
             [fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), float(optimum.gain[0]))] if left else []
         )
-        + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
+        + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
         + zero_notes(data_parallel, zero),

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, WideSearch
+from deepwide.planning.rounding import CLOSE, LEAST_HEADS, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape, cache_elements
@@ -260,6 +262,7 @@ def plan_notes(
     fixed: str | None,
     reached: float,
     search: WideSearch | None,
+    candidates: "Sequence[Candidate]",
 ) -> list[Note]:
     """What the reader should know, the most important first."""
     notes = []
@@ -274,8 +277,18 @@ def plan_notes(
     usual = int(ideal_head_dim(shape.width))
     if style.head_dim is None and shape.head_dim != usual:
         why = _why_heads(style, budget, shape, usual, reached)
+        if shape.head_dim < LEAST_HEADS and fixed is None:
+            why += _why_tiny_heads(style, budget, shape, law_depth.value)
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
+    tiny = [c.depth for c in candidates if c.head_dim < LEAST_HEADS and c.width >= 256 and c.depth != shape.depth]
+    if style.head_dim is None and tiny:
+        at = ", ".join(map(str, tiny))
+        text = (
+            f"at other depths ({at}) heads are narrower than {LEAST_HEADS} because no wider ones that divide as asked "
+            "come as near to the size"
+        )
+        notes.append(Note.of("narrow-heads-at-other-depths", text, depths=tiny))
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
@@ -303,6 +316,25 @@ def _why_heads(style: Style, budget: Budget, shape: Shape, usual: int, reached: 
     if with_usual == reached:
         return "so that their number divides well"
     return f"with heads of {usual} the same shape would take {with_usual / budget.amount:.2f} times the budget"
+
+
+def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float) -> str:
+    """What heads of 32 would ask for instead."""
+    step = width_step(style, LEAST_HEADS)
+    if step is None:
+        return f"; no width has heads of {LEAST_HEADS} as asked"
+    if shape.width % step == 0:
+        wider = float(budget.measure(style.shape(shape.depth, shape.width, LEAST_HEADS, shape.ff_width)))
+        return f"; with heads of {LEAST_HEADS} it would take {wider / budget.amount:.2f} times the budget"
+    units = shape.width // step
+    depths = {
+        width: float(style.depth_for(np.asarray(width), budget.amount, budget.measure, LEAST_HEADS))
+        for width in (units * step, (units + 1) * step)
+        if width
+    }
+    width = min(depths, key=lambda width: abs(math.log(max(depths[width], 1e-3) / law_depth)))
+    layers = f"{depths[width] / law_depth:.1f} times the law's depth" if depths[width] >= 1 else "less than one layer"
+    return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
 
 
 def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:

@@ -17,6 +17,7 @@ from deepwide.quantities import Floats, Integers, Numbers
 from deepwide.settings import LARGEST
 
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)
+BETWEEN = (112, 96, 80, 56, 48, 40)  # head widths that are built too, tried where those would cost more than these
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
 FAR = 8.0  # the wide search looks at depths up to this factor from the law's
 MOST_DEPTHS = 600
@@ -26,8 +27,11 @@ CLOSE = 0.03  # a miss up to this counts once,
 MISSING = 20.0  # and what is beyond it so many times more
 LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
 NARROWER_HEADS = 0.03  # per halving of the head width,
+BETWEEN_HEADS = 0.05  # for a width between powers of two,
 NARROW_HEADS = 64  # the narrowest that are usual from width 512 on
-UNUSUAL_HEADS = 0.1  # and for heads that nobody builds: narrower than 64 from width 512 on
+UNUSUAL_HEADS = 0.1  # for heads narrower than that there,
+LEAST_HEADS = 32  # the narrowest that anyone builds from width 256 on
+TINY_HEADS = 0.15  # times log2(64 / head width), for heads narrower than that there
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
 SMALLER = 1.0  # where other things than parameters fill a budget: times ln(size of the optimum / size), beyond
@@ -157,12 +161,15 @@ def _round_near(
     best_score = np.full(len(wanted), np.inf)
     best = np.zeros((4, len(wanted)), np.int64)
     reached = np.full(len(wanted), np.nan)
-    for other_depths in (False,) if fixed_depth else (False, True):
-        for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
+    usual_heads, all_heads = _head_dims(style)
+    passes = [(False, usual_heads), (False, all_heads[len(usual_heads) :])]
+    for other_depths, head_dims in passes if fixed_depth else [*passes, (True, all_heads)]:
+        unsettled = best_score > LEAVING_THE_LAW  # of the first pass all
+        for head_dim in head_dims:
             suits = (head_dim <= 2 * ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
             suits |= any_heads or fixed_width or style.head_dim is not None
-            rows = np.flatnonzero(suits & (best_score > LEAVING_THE_LAW if other_depths else True))
-            step = _width_step(style, head_dim)
+            rows = np.flatnonzero(suits & unsettled)
+            step = width_step(style, head_dim)
             if not len(rows) or step is None:
                 continue
             W = _widths(centre[rows], step, fixed_width)[..., None]
@@ -181,6 +188,12 @@ def _round_near(
             chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
             best[:, rows[better]] = np.array(chosen)[:, better]
     return _Near(best, best_score, reached, usual, size)
+
+
+def _head_dims(style: Style) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The head widths that are tried first, and all: first the same ones, then those between them."""
+    given = () if style.head_dim is None else (style.head_dim,)
+    return given or HEAD_DIMS, given or HEAD_DIMS + BETWEEN
 
 
 def usual_depths(style: Style, depth: Numbers) -> Integers:
@@ -211,8 +224,8 @@ def search_widely(
     best: tuple[float, tuple[int, ...]] | None = None
     nearest: tuple[float, tuple[int, ...], float] | None = None
     count = 0
-    for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
-        step = _width_step(style, head_dim)
+    for head_dim in _head_dims(style)[1]:
+        step = width_step(style, head_dim)
         if step is None:
             continue
         if width is None:
@@ -267,8 +280,10 @@ def _try(
     score = miss + MISSING * np.maximum(0, miss - CLOSE)
     score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
     score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal_head_dim(W)))
-    if style.head_dim is None and head_dim < 64:
-        score += np.where(W >= 512, UNUSUAL_HEADS, 0)
+    if style.head_dim is None:
+        score += BETWEEN_HEADS if head_dim in BETWEEN else 0
+        score += np.where((W >= 512) & (head_dim < NARROW_HEADS), UNUSUAL_HEADS, 0)
+        score += np.where((W >= 256) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     if size is not None:
         blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block
@@ -320,7 +335,7 @@ def _step(style: Style, head_dim: int) -> int:
     return math.lcm(head_dim * style.heads_share, style.width_multiple or 1)
 
 
-def _width_step(style: Style, head_dim: int) -> int | None:
+def width_step(style: Style, head_dim: int) -> int | None:
     """What widths must be multiples of with heads of this width; None if no width is."""
     step = _step(style, head_dim)
     return step if step <= LARGEST else None

@@ -329,7 +329,7 @@ export function idealHeadDim(width, prices) {
   return prices.ideal_head_dim.find(([least]) => width >= least)[1];
 }
 
-const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
+export const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
 
 // One shape of a depth, a width and the feed-forward that meets the target best, and its price
 function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, size, prices) {
@@ -352,7 +352,11 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
     score = miss + prices.missing * Math.max(0, miss - prices.close);
     score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
     score += prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
-    score += style.head_dim === null && headDim < 64 && W >= 512 ? prices.unusual_heads : 0;
+    if (style.head_dim === null) {
+      score += prices.between.includes(headDim) ? prices.between_heads : 0;
+      score += W >= 512 && headDim < prices.narrow_heads ? prices.unusual_heads : 0;
+      score += W >= 256 && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
+    }
     score += prices.stretching * Math.abs(Math.log(F / usual));
     if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);
     const heads = Math.floor(W / headDim);
@@ -361,6 +365,9 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
   }
   return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
 }
+
+// The head widths that are tried: first the usual ones, then those between them
+const headDims = ({ head_dim: given, prices }) => (given === null ? [...prices.head_dims, ...prices.between] : [given]);
 
 const usualDepths = (style, depth) => Math.max(1, rint(depth / style.pipeline_stages)) * style.pipeline_stages;
 
@@ -393,11 +400,14 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
   const ideal = idealHeadDim(centre, prices);
   let best = null;
   let search; // stays undefined where there was no need for one
-  for (const otherDepths of fixedDepth ? [false] : [false, true]) {
-    for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+  const allHeads = headDims(style);
+  const usualHeads = style.head_dim === null ? prices.head_dims : allHeads;
+  const passes = [[false, usualHeads], [false, allHeads.slice(usualHeads.length)]];
+  for (const [otherDepths, heads] of fixedDepth ? passes : [...passes, [true, allHeads]]) {
+    if (best !== null && !(best.score > prices.leaving_the_law)) break;
+    for (const headDim of heads) {
       const suits = headDim <= 2 * ideal && headDim >= (ideal >= 64 ? ideal / 2 : 8);
       if (!(suits || fixedWidth || style.head_dim !== null)) continue;
-      if (otherDepths && best !== null && !(best.score > prices.leaving_the_law)) continue;
       const step = widthStep(style, headDim);
       if (step > prices.largest) continue;
       const scores = [];
@@ -440,7 +450,7 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
   let best = null;
   let nearest = null;
   let tried = 0;
-  for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+  for (const headDim of headDims(style)) {
     const step = widthStep(style, headDim);
     if (step > prices.largest) continue;
     if (width === null && (widths === null || style.kv_heads !== null)) {
