@@ -220,19 +220,19 @@ def search_widely(
     """
     depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
-    real: list[Numbers] = []
+    head_dims = [head_dim for head_dim in _head_dims(style)[1] if width_step(style, head_dim) is not None]
+    if width is None:  # of every head width at once: most of the time of a search goes into finding widths
+        # With as many keys as heads their width changes no count.
+        heads = np.array(head_dims if style.kv_heads else head_dims[:1] * len(head_dims), dtype=float)
+        floats = depths[:, None, None].astype(float)
+        real = style.width_for(floats, target, measure, np.array(stretches)[:, None], heads)
     best: tuple[float, tuple[int, ...]] | None = None
     nearest: tuple[float, tuple[int, ...], float] | None = None
     count = 0
-    for head_dim in _head_dims(style)[1]:
-        step = width_step(style, head_dim)
-        if step is None:
-            continue
+    for place, head_dim in enumerate(head_dims):
         if width is None:
-            if not real or style.kv_heads is not None:  # else the width of heads changes no count
-                floats = depths.astype(float)
-                real = [style.width_for(floats, target, measure, stretch, head_dim) for stretch in stretches]
-            units = np.stack([np.floor(w / step) + more for w in real for more in (0, 1)], axis=-1)
+            step = _step(style, head_dim)
+            units = (np.floor(real[..., place] / step)[..., None] + np.arange(2)).reshape(len(depths), -1)
             W = np.maximum(1, units).astype(np.int64) * step
         else:
             W = np.full((len(depths), 1), width)
