@@ -337,13 +337,22 @@ def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float
     return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
 
 
-def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
-    """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget."""
+def fewer_layers(
+    budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float | None, on_the_law: float | None
+) -> Note:
+    """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget.
+
+    `gain` is in ln of the expected loss; where it is not known, `on_the_law` is what a shape of this size would take of
+    the budget at the law's depth.
+    """
     takes = f"attention over {shape.context:,} tokens takes FLOPs"
     if budget.kind == "memory":
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
     text = f"in every layer {takes}, so fewer layers leave room for more parameters: "
+    if gain is None:
+        text += f"at the {law.name} law's depth this size would take {on_the_law:.2g} times the budget"
+        return Note.of("fewer-layers", text, times_the_budget=on_the_law)
     if not math.isfinite(gain):
         return Note.of("fewer-layers", text + f"with as many as the {law.name} law asks for there is room for none")
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
