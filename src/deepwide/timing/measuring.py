@@ -18,7 +18,7 @@ import torch
 from deepwide import __version__
 from deepwide.errors import DeepwideError
 from deepwide.model import Architecture, Decoder, Transformer
-from deepwide.quantities import Floats, show_count, show_wait
+from deepwide.quantities import Floats, plural, show_count, show_wait
 from deepwide.shape import Shape
 from deepwide.timing.fitting import left_out, median_error, with_intervals
 from deepwide.timing.profile import MachineProfile, PhaseProfile, Timing
@@ -196,7 +196,7 @@ class _Pace:
         self.left_in_round = float(expected.sum())
         if rounds:
             self._say(f"continuing after round {rounds}")
-        self._say(f"{self.planned - rounds} rounds of about {show_wait(float(expected.sum()))}")
+        self._say(f"{plural(self.planned - rounds, 'round')} of about {show_wait(float(expected.sum()))}")
 
     @property
     def planned(self) -> int:
