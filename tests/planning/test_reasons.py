@@ -155,7 +155,7 @@ def test_fewer_layers_than_the_law_s_are_explained() -> None:
     assert audit(at_the_law.shape).verdict.outcome == "within"
 
 
-def test_where_no_loss_data_reach_the_few_layers_that_fit_the_budget_is_named() -> None:
+def test_where_the_cache_leaves_room_for_few_layers_the_budget_is_named() -> None:
     """A fresh user's find: 3 × 2048 was "the nearest shape that divides well" where the cache left room for no more."""
     best = plan("4GB", kind="memory", kv_heads=8, context="32Ki", batch=8, head_dim=128)
     assert best.fixed == "budget"
@@ -163,9 +163,7 @@ def test_where_no_loss_data_reach_the_few_layers_that_fit_the_budget_is_named() 
     assert "divides well" not in best.reason
     assert "disagree" not in best.reason
     note = next(note for note in best.notes if note.code == "fewer-layers")
-    cache = 2 * 2 * 8 * 128 * 8 * 2**15  # of one layer
-    layers = best.law_depth.value
-    assert note.data["times_the_budget"] == pytest.approx((layers * cache + 2 * best.params.total) / 4e9, rel=0.2)
+    assert note.data["loss_percent"] > 20
     assert "depth-pushed" not in [note.code for note in best.notes]
 
 

@@ -353,8 +353,6 @@ def fewer_layers(
     if gain is None:
         text += f"at the {law.name} law's depth this size would take {on_the_law:.2g} times the budget"
         return Note.of("fewer-layers", text, times_the_budget=on_the_law)
-    if not math.isfinite(gain):
-        return Note.of("fewer-layers", text + f"with as many as the {law.name} law asks for there is room for none")
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text += (
         f"a shape of this budget on the {law.name} law would have {layers}, {show_count(law_size)} block parameters "

@@ -437,6 +437,12 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
         narrow = _sizes(style, L, amounts[:, None], budget, NARROW_HEADS)
         fuller = (narrow[1] > N) & (narrow[0] >= 512)
         W, N, P = (np.where(fuller, other, usual) for other, usual in zip(narrow, (W, N, P), strict=True))
+    # The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too.
+    own = style.grid(at.depth.value, at.width).params
+    L, W, N, P = (
+        np.column_stack([np.asarray(first, dtype=float), others])
+        for first, others in zip((at.depth.value, at.width, own.active_block, own.active), (L, W, N, P), strict=True)
+    )
     depth_loss = own_costs(L, N, law)
     rows = np.arange(len(amounts))
     chosen = np.zeros(len(amounts), dtype=int)
@@ -446,10 +452,8 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
         size = P[here][:, None] * N / N[here][:, None]
         tokens = 20.0 * P[here][:, None] if budget.tokens is None else float(budget.tokens)
         loss = np.log(surface.E + surface.A * size**-surface.alpha + surface.B * tokens**-surface.beta) + depth_loss
-        loss = np.where(np.isnan(loss), np.inf, loss)
         chosen = np.argmax(loss <= loss.min(axis=1, keepdims=True) + WORTH_LEAVING, axis=1)  # the first
-        with np.errstate(invalid="ignore"):
-            gain = loss[:, 0] - loss[rows, chosen]
+        gain = loss[:, 0] - loss[rows, chosen]
     left = chosen > 0
     depth = DepthCurve(
         np.where(left, L[rows, chosen], at.depth.value), *(np.where(left, np.nan, v) for v in at.depth[1:])

@@ -316,7 +316,7 @@ def _profile(
     sizes = [shape.block_params for shape in shapes]
     span = f"{show_count(min(sizes))} to {show_count(max(sizes))} block parameters"
     return MachineProfile(
-        name=name or f"{what}, {threads} threads",
+        name=name or f"{what}, {plural(threads, 'thread')}",
         source=f"measured on {len(shapes)} shapes of {span}, {seconds.shape[-1]} rounds",
         device=device.type,
         threads=threads,

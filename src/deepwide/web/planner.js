@@ -264,7 +264,7 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
   const measure = budget.measureOf(style);
   const rule = budget.constants.compute_laws[budget.surface];
   const stages = style.pipeline_stages;
-  const tried = Array.from({ length: prices.steps + 1 }, (_, k) => {
+  const others = Array.from({ length: prices.steps + 1 }, (_, k) => {
     const L = Math.max(1, rint(at.depth[0] ** (1 - k / prices.steps) / stages)) * stages;
     const sized = (headDim) => {
       const width = style.widthFor(L, budget.amount, measure, 1, headDim);
@@ -281,15 +281,20 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
     }
     return { ...shape, depthLoss: laws.ownCost(L, shape.N, law) };
   });
+  // The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too
+  const [L, head, ff] = [at.depth[0], style.usualHead(at.width), style.realFf(at.width)];
+  const heads = at.width / head;
+  const N = style.blocks(L, at.width, head, ff);
+  const P = style.counter.total(L, at.width, heads, style.kv_heads ?? heads, head, ff);
+  const tried = [{ L, width: at.width, N, P, depthLoss: laws.ownCost(L, N, law) }, ...others];
   let chosen = 0;
   let gain = 0;
   for (let round = 0; round < prices.rounds; round++) {
     const here = tried[chosen];
     const tokens = budget.tokens === null ? 20 * here.P : Number(budget.tokens);
-    const losses = tried.map(({ N, P: _, depthLoss }) => {
-      const size = (here.P * N) / here.N;
-      const loss = Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + depthLoss;
-      return Number.isNaN(loss) ? Infinity : loss;
+    const losses = tried.map((each) => {
+      const size = (here.P * each.N) / here.N;
+      return Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + each.depthLoss;
     });
     const least = Math.min(...losses);
     chosen = losses.findIndex((loss) => loss <= least + prices.worth_leaving);

@@ -122,7 +122,6 @@ function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain, on
   }
   const text = `in every layer ${takes}, so fewer layers leave room for more parameters: `;
   if (gain === null) return `${text}at the ${law.name} law's depth this size would take ${general(times, 2)} times the budget`;
-  if (!Number.isFinite(gain)) return `${text}with as many as the ${law.name} law asks for there is room for none`;
   const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
   return `${text}a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
