@@ -234,7 +234,13 @@ def test_what_a_depth_is_worth_is_the_loss_put_into_the_surface() -> None:
     far = audit(Shape(depth=100_000, width=64), price=2.0)
     assert far.worth is None
     assert "no-price" in [note.code for note in far.notes]
-    for wrong in ({"price": -1}, {"price": 1, "gpu_flops": 0}, {"tokens": "many"}, {"compute": "nobody"}):
+    for wrong in (
+        {"price": -1},
+        {"price": 1, "gpu_flops": 0},
+        {"tokens": "many"},
+        {"tokens": "1e30"},
+        {"compute": "nobody"},
+    ):
         with pytest.raises(DeepwideError):
             audit("llama-3-8b", **wrong)
 
@@ -252,6 +258,13 @@ def test_an_audit_and_a_plan_count_the_same_training_flops() -> None:
     assert shorter.worth is not None
     assert shorter.worth.training_flops < 0.8 * best.train_flops
     assert "price-of-the-context" not in [note.code for note in shorter.notes]
+
+
+def test_one_head_that_nobody_asked_for_is_noted() -> None:
+    noted = [note.code for note in audit(depth=10, width=1601).notes]
+    assert "assumed-heads" in noted
+    for given in ({"width": 1600}, {"width": 1601, "heads": 1}, {"width": 48}):
+        assert "assumed-heads" not in [note.code for note in audit(depth=10, **given).notes]
 
 
 def test_it_is_a_row_and_a_json_document() -> None:

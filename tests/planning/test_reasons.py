@@ -188,6 +188,7 @@ def test_a_plan_with_one_depth_only_does_not_blame_the_loss_data() -> None:
     lonely = plan("10M", tensor_parallel=64)
     assert len(lonely.candidates) == 1
     assert "No other depth that was tried divides as asked" in lonely.reason
+    assert lonely.brief().splitlines()[3:] == ["no other depth that was tried divides as asked at this size"]
 
 
 def test_narrow_heads_at_other_depths_are_noted() -> None:

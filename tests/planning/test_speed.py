@@ -325,6 +325,14 @@ def test_where_no_loss_data_reach_a_machine_alone_still_gives_times() -> None:
         plan("7B", depth=2, machine="captured", latency="1s")
 
 
+@pytest.mark.parametrize("given", [0.1, "0.1", ".1"])
+def test_less_than_a_token_per_second_is_a_limit_too(given: float | str) -> None:
+    speed = limited("70B", throughput=given, layer_us=1e5).speed
+    assert speed is not None
+    assert speed.limit_seconds == pytest.approx(10)
+    assert speed.limit_words == "at 0.1 tokens per second or more"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -333,6 +341,8 @@ def test_where_no_loss_data_reach_a_machine_alone_still_gives_times() -> None:
         ({"latency": "8"}, "'8' is a time without its unit: write 8ms, 8us or 8s"),
         ({"latency": 0.008}, "'0.008' is a time without its unit"),
         ({"throughput": "-3"}, "not a number of tokens per second"),
+        ({"throughput": "0"}, "not a number of tokens per second"),
+        ({"throughput": "nan"}, "not a number of tokens per second"),
         ({"latency": "1ms", "width": 512}, "chooses the width"),
         ({"machine": "eager", "layer_us": 5.0}, "leave bandwidth and layer_us out"),
         ({"machine": "abacus"}, "no machine 'abacus'"),

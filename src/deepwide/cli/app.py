@@ -33,7 +33,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite)."),
+    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .pdf, .html or .json (Vega-Lite)."),
 ]
 
 

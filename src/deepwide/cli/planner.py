@@ -18,7 +18,7 @@ FeedForward = Literal["plain", "gated"]
 InferencePrecision = Annotated[
     Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"], typer.Option(help="Of the weights at inference.")
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png or .html file.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png, .pdf or .html file.")]
 LawName = Annotated[
     str, typer.Option("--law", help="A published law (see: deepwide laws) or a fitted law's JSON file.")
 ]
@@ -141,7 +141,7 @@ def plan(
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png or .html."),
+        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png, .pdf or .html."),
     ] = None,
     picture: Annotated[
         Literal["map", "frontier"] | None,

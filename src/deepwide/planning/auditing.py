@@ -9,7 +9,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note, Verdict
 from deepwide.catalogue import find_shape
-from deepwide.errors import DeepwideError, quoted
+from deepwide.errors import DeepwideError, from_one_to, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -22,7 +22,7 @@ from deepwide.laws import (
     step_time_ratio,
     worth_of,
 )
-from deepwide.planning.budget import Budget
+from deepwide.planning.budget import MOST_TOKENS, Budget
 from deepwide.planning.reasons import law_notes
 from deepwide.planning.rounding import round_shapes
 from deepwide.planning.style import Style
@@ -227,7 +227,9 @@ def audit(
 def _length(tokens: int | str | None, params: int) -> float:
     if tokens is None:
         return float(TOKENS_PER_PARAM * params)
-    return float(parse_count(tokens, "a number of tokens"))
+    length = parse_count(tokens, "a number of tokens")
+    from_one_to(MOST_TOKENS, tokens=length)
+    return float(length)
 
 
 def _per_flop(price: float | None, gpu_flops: float) -> float | None:

@@ -10,7 +10,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note
 from deepwide.catalogue import nearest_models
-from deepwide.errors import DeepwideError, at_least_one, quoted
+from deepwide.errors import DeepwideError, from_one_to, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -37,6 +37,7 @@ from deepwide.planning.rounding import (
 )
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
+from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Params, Shape, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Plan(Answer):
     __repr__ = __str__
 
     def brief(self) -> str:
-        """The plan in five lines that fit a chat message.
+        """The plan in five lines that fit a chat message; in four where only one other depth divides as asked, or none.
 
         >>> plan("1.3B").brief().splitlines()[0]
         '1.3B block parameters: 42 layers × 1,536 wide, 24 heads of 64, feed-forward 4,672 (llama)'
@@ -231,7 +232,8 @@ class Plan(Answer):
             + (" (dense models at the active size: no data on experts)" if moe else "")
             + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
         ]
-        lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        others = [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        lines += others or ["no other depth that was tried divides as asked at this size"]
         return "\n".join(lines)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -403,7 +405,7 @@ def plan(
 
 
 def _split(style: Style, budget: Budget, data_parallel: int, zero: int) -> Split | None:
-    at_least_one(data_parallel=data_parallel)
+    from_one_to(LARGEST, data_parallel=data_parallel)
     if zero not in (0, 1, 2, 3) or isinstance(zero, bool):
         raise DeepwideError(f"zero must be 0, 1, 2 or 3, not {quoted(zero)}.")
     ranks = (style.tensor_parallel, style.pipeline_stages, data_parallel, zero)

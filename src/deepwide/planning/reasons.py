@@ -367,7 +367,7 @@ def zero_notes(data_parallel: int, zero: int) -> list[Note]:
         return []
     text = (
         f"ZeRO {zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: "
-        "give the number of copies (data_parallel) as well"
+        "say how many data-parallel copies there are"
     )
     return [Note.of("zero-without-copies", text, zero=zero)]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepwide.errors import DeepwideError, at_least_one, quoted
+from deepwide.errors import DeepwideError, at_least_one, from_one_to
 from deepwide.laws import DepthCurve, DepthLaw, compute_law, own_costs
 from deepwide.planning.budget import MOST, Budget
 from deepwide.planning.style import Measure, Style, ideal_head_dim
@@ -390,9 +390,7 @@ def find_optimum(
     """The depth and width that meet the budget on the law, or at the fixed depth or width."""
     budget.check_range(style, amounts)
     if depth is not None:
-        at_least_one(depth=depth)
-        if depth > DEEPEST:
-            raise DeepwideError(f"depth must be at most {DEEPEST:,}, not {quoted(depth)}.")
+        from_one_to(DEEPEST, depth=depth)
         if depth % style.pipeline_stages:
             raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
         L = np.full_like(amounts, depth)

@@ -67,8 +67,8 @@ class SpeedLimit:
             seconds = parse_seconds(latency)
             limits[f"within {show_time(seconds)} per token"] = seconds
         if throughput is not None:
-            rate = parse_count(throughput, "a number of tokens per second")
-            limits[f"at {rate:,} tokens per second or more"] = batch / rate
+            rate = _tokens_per_second(throughput)
+            limits[f"at {rate:,.10g} tokens per second or more"] = batch / rate
         profile = find_machine(DEFAULT if machine is None else machine)
         if rates is not None:
             profile = with_rates(profile, *rates)
@@ -100,6 +100,16 @@ class SpeedLimit:
         if "train" not in self.machine.phases:
             return None
         return Interval(self.machine.seconds("train", shape).value / self.machine.seconds("train", instead_of).value)
+
+
+def _tokens_per_second(given: float | str) -> float:
+    """A count such as 1.5k, or less than 1: a large model on a small machine."""
+    try:
+        if 1e-6 <= float(given) < 1:
+            return float(given)
+    except (TypeError, ValueError):
+        pass
+    return float(parse_count(given, "a number of tokens per second"))
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from deepwide.web.colours import law_marks
 PLANNER = {
     "least_params": "LEAST",
     "most_params": "MOST",
+    "most_tokens": "MOST_TOKENS",
     "too_far": "TOO_FAR",
     "deepest": "DEEPEST",
     "law_depths": "DEPTHS",

@@ -114,8 +114,10 @@ export function styleOfModel(shape, constants) {
   return new Style(fields, template, constants.planner);
 }
 
-function atLeastOne(name, count) {
-  if (count !== null && count < 1) throw new Refusal(`${name} must be at least 1, not '${count}'.`);
+function fromOneTo(most, name, count) {
+  if (count === null) return;
+  if (count < 1) throw new Refusal(`${name} must be at least 1, not '${count}'.`);
+  if (count > most) throw new Refusal(`${name} must be at most ${grouped(most)}, not '${count}'.`);
 }
 
 // An amount, and what it limits
@@ -127,7 +129,8 @@ export class Budget {
   static of(settings, context, constants) {
     const { kind, inference_precision: precision, batch, compute } = settings;
     let tokens = settings.tokens === null ? null : parseCount(String(settings.tokens), "a number of tokens");
-    atLeastOne("batch", batch);
+    fromOneTo(constants.largest, "batch", batch);
+    fromOneTo(BigInt(constants.planner.most_tokens), "tokens", tokens);
     const rule = constants.compute_laws[compute];
     const value = parseBudget(String(settings.budget), kind);
     let tokensFrom = tokens ? "given" : "20 per parameter, Chinchilla's rule of thumb";
@@ -234,13 +237,12 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   const measure = budget.measureOf(style);
   const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
   if (fixedDepth !== null) {
-    atLeastOne("depth", fixedDepth);
-    if (fixedDepth > prices.deepest) throw new Refusal(`depth must be at most ${grouped(prices.deepest)}, not '${fixedDepth}'.`);
+    fromOneTo(prices.deepest, "depth", fixedDepth);
     if (fixedDepth % style.pipeline_stages) throw new Refusal(`depth ${fixedDepth} is not a multiple of the ${style.pipeline_stages} pipeline stages.`);
     return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
   }
   if (fixedWidth !== null) {
-    atLeastOne("width", fixedWidth);
+    fromOneTo(Infinity, "width", fixedWidth);
     const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
     return exactly(L, fixedWidth);
@@ -550,7 +552,7 @@ export function makePlan(settings, constants, laws) {
   const training = trainingMemory(whole, constants.training_precision);
   const bytes = constants.inference_bytes[settings.inference_precision];
   const weightBytes = (P) => (Number.isInteger(bytes) ? BigInt(bytes) * P : halfOf(P));
-  atLeastOne("data_parallel", settings.data_parallel);
+  fromOneTo(constants.largest, "data_parallel", settings.data_parallel);
   if (settings.zero > 3) throw new Refusal(`zero must be 0, 1, 2 or 3, not '${settings.zero}'.`);
   const split = { tensor_parallel: style.tensor_parallel, pipeline_stages: style.pipeline_stages, data_parallel: settings.data_parallel, zero: settings.zero };
   const isSplit = style.tensor_parallel > 1 || style.pipeline_stages > 1 || settings.data_parallel > 1 || settings.zero > 0;

@@ -81,7 +81,7 @@ function planNotes(plan, laws, prices) {
   }
   if (plan.zero && plan.data_parallel <= 1) {
     note("zero-without-copies", `ZeRO ${plan.zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: ` +
-      "give the number of copies (data_parallel) as well");
+      "say how many data-parallel copies there are");
   }
   return notes;
 }
