@@ -263,8 +263,8 @@ def test_an_audit_and_a_plan_count_the_same_training_flops() -> None:
 def test_one_head_that_nobody_asked_for_is_noted() -> None:
     noted = [note.code for note in audit(depth=10, width=1601).notes]
     assert "assumed-heads" in noted
-    for given in ({"width": 1600}, {"width": 1601, "heads": 1}, {"width": 48}):
-        assert "assumed-heads" not in [note.code for note in audit(depth=10, **given).notes]
+    for sizes in ({"width": 1600}, {"width": 1601, "heads": 1}, {"width": 48}):
+        assert "assumed-heads" not in [note.code for note in audit(depth=10, **sizes).notes]
 
 
 def test_it_is_a_row_and_a_json_document() -> None:

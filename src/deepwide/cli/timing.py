@@ -85,8 +85,8 @@ def time(
                 seconds=seconds, device=device, threads=threads, name=name, progress=progress, keep=keep
             )
         except KeyboardInterrupt:
-            kept = f"finished rounds are in {keep}, and the same command continues" if keep else "nothing was saved"
-            print(f"Interrupted: {kept}.", file=sys.stderr)
+            where = f"finished rounds are in {keep}, and the same command continues" if keep else "nothing was saved"
+            print(f"Interrupted: {where}.", file=sys.stderr)
             raise
     if save and keep:
         save_machine(profile, save)
