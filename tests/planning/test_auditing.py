@@ -224,8 +224,9 @@ def test_what_a_depth_is_worth_is_the_loss_put_into_the_surface() -> None:
     assert (usual.tokens, usual.money) == (20 * result.params.total, None)
     mixture = audit("mixtral-8x7b", price=2.0)
     assert mixture.loss_percent is not None
-    tokens, per_token = 20.0 * mixture.params.active, flops(mixture.shape, convention="causal").training_per_token
-    assert mixture.worth == worth_of(mixture.loss_percent, mixture.params.active, tokens, "epoch", per_flop, per_token)
+    counted = flops(mixture.shape, convention="causal").training_per_token
+    tokens = 20.0 * mixture.params.active
+    assert mixture.worth == worth_of(mixture.loss_percent, mixture.params.active, tokens, "epoch", per_flop, counted)
     hybrid = audit(JAMBA, price=2.0)
     assert hybrid.worth is not None
     assert hybrid.worth.money is not None
@@ -263,8 +264,8 @@ def test_an_audit_and_a_plan_count_the_same_training_flops() -> None:
 def test_one_head_that_nobody_asked_for_is_noted() -> None:
     noted = [note.code for note in audit(depth=10, width=1601).notes]
     assert "assumed-heads" in noted
-    for sizes in ({"width": 1600}, {"width": 1601, "heads": 1}, {"width": 48}):
-        assert "assumed-heads" not in [note.code for note in audit(depth=10, **sizes).notes]
+    for other in (audit(depth=10, width=1600), audit(depth=10, width=1601, heads=1), audit(depth=10, width=48)):
+        assert "assumed-heads" not in [note.code for note in other.notes]
 
 
 def test_it_is_a_row_and_a_json_document() -> None:

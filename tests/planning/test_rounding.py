@@ -286,7 +286,7 @@ GRID = [*({"kv_heads": heads} for heads in (4, 8, 16, 32)), *({"tensor_parallel"
 
 
 @pytest.mark.parametrize("options", GRID)
-def test_heads_are_not_narrower_than_32_unless_a_note_says_what_wider_ones_ask_for(options: dict[str, int]) -> None:
+def test_heads_are_not_narrower_than_32_unless_a_note_says_what_wider_ones_ask_for(options: dict[str, Any]) -> None:
     """133M with 16 key/value heads had 80 heads of 8, and 1.33B with as many 48 of 32."""
     style, sizes = Style(**options), np.geomspace(5e7, 7e10, 120)
     optimum = find_optimum(style, transition_law(), Budget.of(1), sizes)
@@ -310,8 +310,8 @@ def test_heads_are_not_narrower_than_32_unless_a_note_says_what_wider_ones_ask_f
      ("750M", {"tensor_parallel": 8}, (16, 80)), ("1.3B", {}, (24, 64))],
 )  # fmt: skip
 def test_a_width_between_those_of_usual_heads_has_heads_between_them(
-    budget: str, options: dict[str, int], heads: tuple[int, int]
+    budget: str, options: dict[str, Any], heads: tuple[int, int]
 ) -> None:
-    best = plan(budget, **options)  # type: ignore[arg-type]
+    best = plan(budget, **options)
     assert (best.shape.heads, best.shape.head_dim) == heads
     assert best.shape.depth == round(best.law_depth.value)

@@ -95,7 +95,9 @@ def plan(
     tied: Annotated[
         bool | None, typer.Option("--tied/--untied", help="Share embedding and head (default: the family's).")
     ] = None,
-    head_dim: Annotated[int | None, typer.Option(help="Width of a head (default: 128, 64 or 32 by width).")] = None,
+    head_dim: Annotated[
+        int | None, typer.Option(help="Width of a head (default: 128, 64 or 32 by width, or between them).")
+    ] = None,
     kv_heads: Annotated[int | None, typer.Option(help="Key/value heads (default: one per head).")] = None,
     feed_forward: Annotated[
         FeedForward | None, typer.Option(help="gated: 8/3 × width, the default; plain: 4 × width.")
