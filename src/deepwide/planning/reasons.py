@@ -13,7 +13,7 @@ import numpy as np
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, LEAST_HEADS, WideSearch, width_step
+from deepwide.planning.rounding import CLOSE, LEAST_HEADS, SMALL_WIDTH, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape, cache_elements
@@ -281,7 +281,7 @@ def plan_notes(
             why += _why_tiny_heads(style, budget, shape, law_depth.value)
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
-    tiny = [c.depth for c in candidates if c.head_dim < LEAST_HEADS and c.width >= 256 and c.depth != shape.depth]
+    tiny = [c.depth for c in candidates if c.head_dim < LEAST_HEADS and c.width >= SMALL_WIDTH and c.depth != shape.depth]
     if style.head_dim is None and tiny:
         at = ", ".join(map(str, tiny))
         text = (

@@ -30,7 +30,8 @@ NARROWER_HEADS = 0.03  # per halving of the head width,
 BETWEEN_HEADS = 0.05  # for a width between powers of two,
 NARROW_HEADS = 64  # the narrowest that are usual from width 512 on
 UNUSUAL_HEADS = 0.1  # for heads narrower than that there,
-LEAST_HEADS = 32  # the narrowest that anyone builds from width 256 on
+LEAST_HEADS = 32  # the narrowest that anyone builds
+SMALL_WIDTH = 384  # from this width on,
 TINY_HEADS = 0.15  # times log2(64 / head width), for heads narrower than that there
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
@@ -283,7 +284,7 @@ def _try(
     if style.head_dim is None:
         score += BETWEEN_HEADS if head_dim in BETWEEN else 0
         score += np.where((W >= 512) & (head_dim < NARROW_HEADS), UNUSUAL_HEADS, 0)
-        score += np.where((W >= 256) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
+        score += np.where((W >= SMALL_WIDTH) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     if size is not None:
         blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block

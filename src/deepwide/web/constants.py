@@ -58,6 +58,7 @@ PLANNER = {
     "narrow_heads": "NARROW_HEADS",
     "between_heads": "BETWEEN_HEADS",
     "least_heads": "LEAST_HEADS",
+    "small_width": "SMALL_WIDTH",
     "tiny_heads": "TINY_HEADS",
     "smaller": "SMALLER",
     "spare": "SPARE",

@@ -362,7 +362,7 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
     if (style.head_dim === null) {
       score += prices.between.includes(headDim) ? prices.between_heads : 0;
       score += W >= 512 && headDim < prices.narrow_heads ? prices.unusual_heads : 0;
-      score += W >= 256 && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
+      score += W >= prices.small_width && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
     }
     score += prices.stretching * Math.abs(Math.log(F / usual));
     if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);

@@ -60,7 +60,7 @@ function planNotes(plan, laws, prices) {
     const tiny = shape.head_dim < prices.least_heads && plan.fixed === null ? whyTinyHeads(plan, prices) : "";
     note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}${tiny}`);
   }
-  const tiny = plan.candidates.filter((c) => c.shape.head_dim < prices.least_heads && c.width >= 256 && c.depth !== shape.depth);
+  const tiny = plan.candidates.filter((c) => c.shape.head_dim < prices.least_heads && c.width >= prices.small_width && c.depth !== shape.depth);
   if (style.head_dim === null && tiny.length) {
     note("narrow-heads-at-other-depths", `at other depths (${tiny.map((c) => c.depth).join(", ")}) heads are narrower than ${prices.least_heads} ` +
       "because no wider ones that divide as asked come as near to the size");
