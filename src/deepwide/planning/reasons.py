@@ -277,7 +277,7 @@ def plan_notes(
     usual = int(ideal_head_dim(shape.width))
     if style.head_dim is None and shape.head_dim != usual:
         why = _why_heads(style, budget, shape, usual, reached)
-        if shape.head_dim < LEAST_HEADS and fixed is None:
+        if shape.head_dim < LEAST_HEADS and shape.width >= SMALL_WIDTH and fixed is None:
             why += _why_tiny_heads(style, budget, shape, law_depth.value)
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))

@@ -57,8 +57,8 @@ function planNotes(plan, laws, prices) {
   }
   const usual = idealHeadDim(shape.width, prices);
   if (style.head_dim === null && shape.head_dim !== usual) {
-    const tiny = shape.head_dim < prices.least_heads && plan.fixed === null ? whyTinyHeads(plan, prices) : "";
-    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}${tiny}`);
+    const isTiny = shape.head_dim < prices.least_heads && shape.width >= prices.small_width && plan.fixed === null;
+    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}${isTiny ? whyTinyHeads(plan, prices) : ""}`);
   }
   const tiny = plan.candidates.filter((c) => c.shape.head_dim < prices.least_heads && c.width >= prices.small_width && c.depth !== shape.depth);
   if (style.head_dim === null && tiny.length) {
