@@ -164,6 +164,10 @@ def test_where_the_cache_leaves_room_for_few_layers_the_budget_is_named() -> Non
     assert "disagree" not in best.reason
     note = next(note for note in best.notes if note.code == "fewer-layers")
     assert note.data["loss_percent"] > 20
+    for budget in ("2.4GB", "3.6GB", "5GB"):  # whatever depth the law's rounds to
+        other = plan(budget, kind="memory", kv_heads=8, context="32Ki", batch=8, head_dim=128)
+        note = next(note for note in other.notes if note.code == "fewer-layers")
+        assert 20 < note.data["loss_percent"] < 100
     assert "depth-pushed" not in [note.code for note in best.notes]
 
 
