@@ -281,7 +281,8 @@ def plan_notes(
             why += _why_tiny_heads(style, budget, shape, law_depth.value)
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
-    tiny = [c.depth for c in candidates if c.head_dim < LEAST_HEADS and c.width >= SMALL_WIDTH and c.depth != shape.depth]
+    others = [c for c in candidates if c.depth != shape.depth]
+    tiny = [c.depth for c in others if c.head_dim < LEAST_HEADS and c.width >= SMALL_WIDTH]
     if style.head_dim is None and tiny:
         at = ", ".join(map(str, tiny))
         text = (
