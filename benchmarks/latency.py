@@ -55,7 +55,7 @@ def main() -> None:
         seconds=options.seconds,
         threads=options.threads,
         device="cpu",
-        progress=lambda words, share: print(f"{share:4.0%} {words}", flush=True),
+        progress=lambda words, share, left: print(f"{share:4.0%} {words}, {left:.0f} s left", flush=True),
     )
     save_machine(profile, options.out / "machine.json")
     document = summary(profile, (before, os.getloadavg()[0]))

@@ -201,6 +201,12 @@ def _by_sizes(family: str | None, fields: dict[str, Any]) -> NamedShape:
     if family is None:
         text = "norms, biases and positions are those of GPT-2; for another kind of block, name its family"
         notes = (Note.of("assumed-family", text, family=FREE_FAMILY),)
+    if not {"heads", "head_dim"} & fields.keys() and shape.heads == 1 and shape.width > 64:
+        text = (
+            f"a width of {shape.width:,} does not divide into heads of 64, so one head of {shape.width:,} is assumed: "
+            "give the number of heads, or their width"
+        )
+        notes += (Note.of("assumed-heads", text, heads=1, head_dim=shape.width),)
     return NamedShape(f"{shape.depth} × {shape.width}", shape, like.name, notes=notes)
 
 

@@ -53,6 +53,14 @@ def at_least_one(**counts: int | None) -> None:
             raise DeepwideError(f"{name} must be at least 1, not {quoted(count)}.")
 
 
+def from_one_to(most: int, /, **counts: int | None) -> None:
+    """`at_least_one`, and refuse what is beyond any use, such as a batch of 1e30."""
+    at_least_one(**counts)
+    for name, count in counts.items():
+        if count is not None and count > most:
+            raise DeepwideError(f"{name} must be at most {most:,}, not {quoted(count)}.")
+
+
 def one_line(text: str) -> str:
     """A message on one line whatever names it quotes: what does not print is escaped.
 

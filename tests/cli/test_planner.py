@@ -331,10 +331,10 @@ def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     assert call("plan", "1.3B", "--brief").stdout.splitlines() == deepwide.plan("1.3B").brief().splitlines()
     priced = " ".join(call("audit", "llama-3-8b", "--price", "2", "--gpu-flops", "5e14").stdout.split())
     assert "in money" in priced
-    # What is priced, and everything that goes into it: 6·N·D, FLOPs per second, hours, the price of one.
-    assert "7.74e+21 FLOPs (6 × 8.03B × 161B) / 5e+14 per second and GPU as used" in priced
-    assert "= 4,299 GPU-hours at 2;" in priced
-    assert "beside 8,598 for the training itself" in priced
+    # What is priced, and everything that goes into it: FLOPs, FLOPs per second, hours, the price of one.
+    assert "FLOPs (51.5B per token × 161B tokens; causal attention over 8,192 counted) / 5e+14 per second" in priced
+    assert "= 4,593 GPU-hours at 2;" in priced
+    assert "beside 9,185 for the training itself" in priced
     assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
     assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2
 

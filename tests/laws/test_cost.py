@@ -16,7 +16,7 @@ from deepwide.answers import Interval
 from deepwide.laws import (
     Bowl,
     RidgeLaw,
-    best_depth,
+    bowl_of,
     depth_cost,
     depth_law,
     measured_optimum,
@@ -200,9 +200,9 @@ def test_shapes_of_two_sizes_are_compared_each_with_its_own_best_depth(
     one: float, two: float, N: float, M: float
 ) -> None:
     """By hand: the curvature times the difference of two squared logarithms."""
-    depths = one * best_depth(N), two * best_depth(M)
+    depths = one * pooled_law().depth_at(N), two * pooled_law().depth_at(M)
     both = shape_cost(depths[0], N, (depths[1], M))
-    at_one_size = depth_cost(depths[0], two * best_depth(N), N)
+    at_one_size = depth_cost(depths[0], two * pooled_law().depth_at(N), N)
     if both is None:
         assert at_one_size is None
         assert np.isnan(shape_costs([depths[0]], [N], (depths[1], M))).all()
@@ -219,7 +219,6 @@ def test_shapes_of_two_sizes_are_compared_each_with_its_own_best_depth(
 def test_a_law_with_a_bowl_of_its_own_prices_shapes_by_it() -> None:
     bowl = Bowl(slope=0.01, curvature=0.05, covariance=((1e-6, 0.0), (0.0, 1e-6)), x_range=(-1, 1))
     law = RidgeLaw(name="mine", base_a=None, base_b=None, shift=2.0, centre_params=1e6, bowl=bowl)
-    assert best_depth(1e6, law) == pytest.approx(math.e**2)
     x, y = math.log(10 / math.e**2), math.log(6 / math.e**2)
     by_hand = 100 * math.expm1(0.01 * (x - y) + 0.05 * (x * x - y * y))
     cost = shape_cost(10, 1e6, (6, 2e6), law)
@@ -247,3 +246,16 @@ def test_if_a_law_is_right_nothing_is_better_than_its_own_depth(name: str) -> No
         data = shape_cost(2 * own, N, (own, N), law)
         assert data is not None
         assert data.value != pytest.approx(cost.value)
+
+
+def test_far_beyond_the_data_a_depth_costs_as_much_as_they_allow() -> None:
+    sloping = Bowl(slope=-0.01, curvature=0.02, covariance=((1e-6, 0.0), (0.0, 1e-5)), x_range=(-1.0, 1.5))
+    x = np.linspace(-6, 4, 400)
+    for bowl in (bowl_of(), sloping):
+        costs, known = bowl.above_best(x), np.isfinite(bowl.log_ratio(x, 0.0))
+        assert costs[known] == pytest.approx(bowl.log_ratio(x, 0.0)[known])
+        slope = 0.0 if bowl.log_error is not None else bowl.slope
+        assert np.all(costs[~known] > (slope * x + bowl.curvature * x * x)[~known])
+        assert np.abs(np.diff(costs)).max() < 0.02  # no jump at the edge
+    law, N = depth_law("levine"), 3e8
+    assert own_costs(law.depth_at(N) * np.exp(x), N, law) == pytest.approx(bowl_of().above_best(x))

@@ -25,7 +25,7 @@ def test_what_makes_it_up_makes_it_up(percent: float, N: float) -> None:
     more = [1 + i.value / 100 for i in (worth.params_percent, worth.tokens_percent)]
     both = math.sqrt(1 + worth.flops_percent.value / 100)
     for factors in ((more[0], 1), (1, more[1]), (both, both)):
-        if max(factors) < MOST * 0.99:
+        if max(factors) < math.inf:
             assert loss(LAW, N * factors[0], D * factors[1]) == pytest.approx(wanted, rel=1e-6)
     assert worth.extra_flops.value == pytest.approx(6 * N * D * worth.flops_percent.value / 100)
 
@@ -46,9 +46,24 @@ def test_limits_are_over_both_published_surfaces() -> None:
     assert named[0].value != named[1].value
 
 
-def test_what_no_amount_makes_up_ends_at_the_most() -> None:
-    worth = worth_of(Interval(30.0, 20.0, 40.0), 7e9, 140e9)
-    assert worth.params_percent.value == worth.tokens_percent.high == worth.flops_percent.value == 100 * (MOST - 1)
+def test_what_no_amount_makes_up_is_infinite() -> None:
+    worth = worth_of(Interval(15.0, 0.5, 40.0), 7e9, 140e9)
+    assert worth.params_percent.value == worth.tokens_percent.high == worth.flops_percent.high == math.inf
+    assert 0 < worth.params_percent.low < math.inf  # type: ignore[operator]
+    # More parameters alone leave E and what the tokens lose; both together can come as near to E as wanted.
+    both = math.sqrt(1 + worth.flops_percent.value / 100)
+    assert MOST < both**2 < math.inf
+    assert loss(LAW, 7e9 * both, 140e9 * both) == pytest.approx(loss(LAW, 7e9, 140e9) / 1.15, rel=1e-6)
+    assert loss(LAW, 7e9, 140e9) / 1.4 < LAW.E
+
+
+def test_flops_of_a_token_may_be_counted_with_attention() -> None:
+    usual, more = (worth_of(Interval(0.5), 7e9, 140e9, price=1e-18, flops_per_token=each) for each in (None, 63e9))
+    assert usual.training_flops == 6 * 7e9 * 140e9
+    assert more.training_flops == 63e9 * 140e9
+    assert more.flops_percent == usual.flops_percent
+    assert more.money is not None
+    assert more.money.value == pytest.approx(1e-18 * more.training_flops * more.flops_percent.value / 100)
 
 
 def test_money_is_flops_times_their_price() -> None:

@@ -155,6 +155,22 @@ def test_fewer_layers_than_the_law_s_are_explained() -> None:
     assert audit(at_the_law.shape).verdict.outcome == "within"
 
 
+def test_where_the_cache_leaves_room_for_few_layers_the_budget_is_named() -> None:
+    """A fresh user's find: 3 × 2048 was "the nearest shape that divides well" where the cache left room for no more."""
+    best = plan("4GB", kind="memory", kv_heads=8, context="32Ki", batch=8, head_dim=128)
+    assert best.fixed == "budget"
+    assert "with the depth that suits the budget" in best.reason
+    assert "divides well" not in best.reason
+    assert "disagree" not in best.reason
+    note = next(note for note in best.notes if note.code == "fewer-layers")
+    assert note.data["loss_percent"] > 20
+    for budget in ("2.4GB", "3.6GB", "5GB"):  # whatever depth the law's rounds to
+        other = plan(budget, kind="memory", kv_heads=8, context="32Ki", batch=8, head_dim=128)
+        note = next(note for note in other.notes if note.code == "fewer-layers")
+        assert 20 < note.data["loss_percent"] < 100
+    assert "depth-pushed" not in [note.code for note in best.notes]
+
+
 def test_zero_without_copies_says_what_to_do() -> None:
     alone = plan("1.3B", zero=3)
     assert "zero-without-copies" in [note.code for note in alone.notes]
@@ -176,3 +192,14 @@ def test_a_plan_with_one_depth_only_does_not_blame_the_loss_data() -> None:
     lonely = plan("10M", tensor_parallel=64)
     assert len(lonely.candidates) == 1
     assert "No other depth that was tried divides as asked" in lonely.reason
+    assert lonely.brief().splitlines()[3:] == ["no other depth that was tried divides as asked at this size"]
+
+
+def test_narrow_heads_at_other_depths_are_noted() -> None:
+    best = plan("133M", kv_heads=16)
+    tiny = [c.depth for c in best.candidates if c.head_dim < 32]
+    note = next(note for note in best.notes if note.code == "narrow-heads-at-other-depths")
+    assert best.shape.head_dim >= 32
+    assert note.data["depths"] == tiny == [52]
+    for other in (plan("133M"), plan("133M", head_dim=16)):
+        assert "narrow-heads-at-other-depths" not in [note.code for note in other.notes]

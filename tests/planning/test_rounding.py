@@ -280,3 +280,38 @@ def test_a_law_that_asks_for_more_layers_than_fit_is_left_in_words() -> None:
     best = plan("16GB", kind="memory", kv_heads=8, context="32Ki", batch=8, law="gemstones")
     assert best.params.active_block > 2e9
     assert "inf" not in " ".join(note.text for note in best.notes)
+
+
+GRID = [*({"kv_heads": heads} for heads in (4, 8, 16, 32)), *({"tensor_parallel": ranks} for ranks in (2, 4, 8))]
+
+
+@pytest.mark.parametrize("options", GRID)
+def test_heads_are_not_narrower_than_32_unless_a_note_says_what_wider_ones_ask_for(options: dict[str, Any]) -> None:
+    """133M with 16 key/value heads had 80 heads of 8, and 1.33B with as many 48 of 32."""
+    style, sizes = Style(**options), np.geomspace(5e7, 7e10, 120)
+    optimum = find_optimum(style, transition_law(), Budget.of(1), sizes)
+    result = round_shapes(style, sizes, optimum.depth.value, optimum.width, blocks)
+    narrow = result.head_dim < 32
+    assert narrow.any() == (options == {"kv_heads": 32})
+    for size in sizes[narrow][::6]:
+        best = plan(float(size), **options)
+        needed = 32 * options["kv_heads"]
+        note = next(note.text for note in best.notes if note.code == "head-width")
+        assert f"heads of 32 would need a width of {needed:,}" in note or "it would take 1." in note
+    usual = result.head_dim >= 64
+    assert np.all(usual[result.width >= 64 * max(16, *options.values())])
+    assert np.abs(np.log(result.depth / optimum.depth.value)).max() < 0.36
+    assert np.abs(blocks(style.grid(*result)) / sizes - 1).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("budget", "options", "heads"),
+    [("133M", {"kv_heads": 16}, (16, 40)), ("1.33B", {"kv_heads": 16}, (16, 96)),
+     ("750M", {"tensor_parallel": 8}, (16, 80)), ("1.3B", {}, (24, 64))],
+)  # fmt: skip
+def test_a_width_between_those_of_usual_heads_has_heads_between_them(
+    budget: str, options: dict[str, Any], heads: tuple[int, int]
+) -> None:
+    best = plan(budget, **options)
+    assert (best.shape.heads, best.shape.head_dim) == heads
+    assert best.shape.depth == round(best.law_depth.value)

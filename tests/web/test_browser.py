@@ -22,7 +22,7 @@ from deepwide.figures import LAW_COLOURS
 from deepwide.laws import save_law
 from deepwide.planning import audit, plan
 from deepwide.quantities import show_bytes, show_count
-from deepwide.shape import FAMILIES, read_config, write_config
+from deepwide.shape import FAMILIES, Shape, read_config, write_config
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "there is a browser")
 
@@ -258,6 +258,9 @@ def test_numbers_are_written_as_python_writes_them(page: Any) -> None:
 
 def test_every_public_model_gets_the_verdict_of_the_command_line(page: Any, tmp_path: Path) -> None:
     configs = [write_config(m.shape, m.family) for m in all_models() if m.family][::3]
+    # Depths that no amount of parameters or tokens makes up, or over 100 times as many.
+    far = [Shape(depth=depth, width=width, vocab=50257) for depth, width in ((4, 8192), (2, 8192), (400, 768))]
+    configs += [write_config(shape, "gpt2") for shape in far]
     expected, texts = [], []
     for config in configs:
         path = tmp_path / "config.json"
@@ -265,6 +268,9 @@ def test_every_public_model_gets_the_verdict_of_the_command_line(page: Any, tmp_
         texts.append(path.read_text())
         answer = audit(path, name="config.json")
         expected.append(lines_of(lambda console, answer=answer: show_audit(answer, console)))
+    shown = " ".join(line for lines in expected[-3:] for line in lines)
+    assert "to no amount) parameters" in shown
+    assert "over 100×" in shown
     assert page.evaluate("texts => texts.map(text => deepwide.audit(text))", texts) == expected
 
 

@@ -4,6 +4,7 @@ import codecs
 import gc
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -32,7 +33,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .html or .json (Vega-Lite)."),
+    typer.Option(metavar="FILE", help="Save the picture: .svg, .png, .pdf, .html or .json (Vega-Lite)."),
 ]
 
 
@@ -117,10 +118,19 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output; pydantic models dump themselves."""
-    plain = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+    """One JSON document on standard output; pydantic models dump themselves, and what is infinite is null."""
+    plain = _finite(value.model_dump(mode="json") if hasattr(value, "model_dump") else value)
     ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"  # elsewhere escapes lose nothing
     print(json.dumps(plain, indent=2, ensure_ascii=ascii_only))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _version(asked: bool) -> None:

@@ -18,7 +18,7 @@ FeedForward = Literal["plain", "gated"]
 InferencePrecision = Annotated[
     Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"], typer.Option(help="Of the weights at inference.")
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png or .html file.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png, .pdf or .html file.")]
 LawName = Annotated[
     str, typer.Option("--law", help="A published law (see: deepwide laws) or a fitted law's JSON file.")
 ]
@@ -95,7 +95,9 @@ def plan(
     tied: Annotated[
         bool | None, typer.Option("--tied/--untied", help="Share embedding and head (default: the family's).")
     ] = None,
-    head_dim: Annotated[int | None, typer.Option(help="Width of a head (default: 128, 64 or 32 by width).")] = None,
+    head_dim: Annotated[
+        int | None, typer.Option(help="Width of a head (default: 128, 64 or 32 by width, or between them).")
+    ] = None,
     kv_heads: Annotated[int | None, typer.Option(help="Key/value heads (default: one per head).")] = None,
     feed_forward: Annotated[
         FeedForward | None, typer.Option(help="gated: 8/3 × width, the default; plain: 4 × width.")
@@ -141,7 +143,7 @@ def plan(
     save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png or .html."),
+        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png, .pdf or .html."),
     ] = None,
     picture: Annotated[
         Literal["map", "frontier"] | None,

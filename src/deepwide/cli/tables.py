@@ -1,5 +1,6 @@
 """What the planner's verbs print: tables for people, never parsed by anything."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,7 @@ from deepwide.shape import Shape
 
 if TYPE_CHECKING:
     from deepwide.catalogue import Model
+    from deepwide.laws import Worth
     from deepwide.planning import Audit, Count, Plan, Speed
     from deepwide.shape import BuiltCount, DeviceMemory
 
@@ -343,29 +345,50 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
         return []
     params = "active parameters" if audit.params.inactive else "parameters"
     parts = ((params, worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
-    each = ", ".join(f"{_more(interval)} {name}" for name, interval in parts)
+    each = ", ".join(_more(interval, name) for name, interval in parts)
     facts = [("made up by", f"{each} ({worth.surface} surface, {show_count(worth.tokens)} tokens)")]
     if worth.money is not None and worth.training_money is not None and audit.price is not None:
         hours = worth.training_flops / audit.gpu_flops / 3600
-        spent = f"{worth.training_flops:.3g} FLOPs (6 × {show_count(audit.params.active)} × {show_count(worth.tokens)})"
+        per_token = f"{show_count(worth.training_flops / worth.tokens)} per token"
+        spent = (
+            f"{worth.training_flops:.3g} FLOPs ({per_token} × {show_count(worth.tokens)} tokens; causal attention over "
+            f"{audit.shape.context:,} counted)"
+        )
         rate = f"{audit.gpu_flops:.3g} per second and GPU as used (peak × utilisation)"
         slower = f"{audit.step_time.value:.2f} times as long as at the law's depth at equal FLOPs (Gemstones' cluster)"
         facts += [
-            ("in money", f"{_money(worth.money)}, beside {worth.training_money:,.0f} for the training itself"),
+            ("in money", f"{_money(worth)}, beside {worth.training_money:,.0f} for the training itself"),
             ("", f"{spent} / {rate} = {hours:,.0f} GPU-hours at {audit.price:g}; the extra FLOPs likewise"),
             ("", f"not in it: steps take {slower}"),
         ]
     return facts
 
 
-def _money(interval: Interval) -> str:
-    limits = "" if interval.low is None else f" ({interval.low:+,.0f} to {interval.high:+,.0f})"
-    return f"{interval.value:+,.0f}{limits}"
+def _money(worth: "Worth") -> str:
+    assert worth.money is not None
+    assert worth.training_money is not None
+    most = 100 * worth.training_money
+
+    def shown(money: float) -> str:
+        return "no amount" if math.isinf(money) else f"over {most:,.0f}" if money >= most else f"{money:+,.0f}"
+
+    value, low, high = worth.money.value, worth.money.low, worth.money.high
+    return shown(value) + ("" if low is None or high is None else f" ({shown(low)} to {shown(high)})")
 
 
-def _more(interval: Interval) -> str:
-    limits = "" if interval.low is None else f" ({interval.low:+.0f} to {interval.high:+.0f})"
-    return f"{interval.value:+.0f}%{limits}"
+def _more(interval: Interval, noun: str) -> str:
+    """+3% (-7 to +15) tokens; no amount of tokens (from +820%)."""
+
+    def shown(percent: float, unit: str = "") -> str:
+        if math.isinf(percent):
+            return "no amount"
+        return "over 100×" if percent > 9900 else f"{percent:+.0f}{unit}"
+
+    value, low, high = interval.value, interval.low, interval.high
+    if math.isinf(value):
+        return f"no amount of {noun}" + ("" if low is None or math.isinf(low) else f" (from {shown(low, '%')})")
+    limits = "" if low is None or high is None else f" ({shown(low)} to {shown(high)})"
+    return f"{shown(value, '%')}{limits} {noun}"
 
 
 def _by_total(audit: "Audit") -> Interval | None:
@@ -395,7 +418,7 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
         extrapolated = any(note.code == "cost-extrapolated" for note in a.notes)
         size = ("" if a.exact else "≈ ") + show_count(a.params.active_block) + (" active" if a.params.inactive else "")
         ratio = _ratio(a.depth_over_law) + (f"; {_ratio(whole)} by total" if (whole := _by_total(a)) else "")
-        worth = ([_money(a.worth.money) if a.worth and a.worth.money else "no data"]) if priced else []
+        worth = ([_money(a.worth) if a.worth and a.worth.money else "no data"]) if priced else []
         verdict = Text(a.words, style=COLOURS[a.verdict.outcome])
         loss = percent(a.loss_percent) + ("*" if extrapolated else "")
         add(rows, a.name, f"{a.shape.depth} × {a.shape.width:,}", size, ratio, verdict, loss, *worth, instead)

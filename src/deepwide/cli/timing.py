@@ -1,5 +1,6 @@
 """`deepwide time`: what depth costs in time on this machine."""
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from deepwide.answers import Interval
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.cli.tables import add, show, show_facts, table
 from deepwide.errors import needs
-from deepwide.quantities import show_count
+from deepwide.quantities import show_count, show_wait
 
 if TYPE_CHECKING:
     from deepwide.timing import MachineProfile
@@ -27,11 +28,20 @@ UNITS = {
 
 @app.command(epilog="Example: deepwide time --save machine.json, then deepwide plan 1.3B --machine machine.json")
 def time(
-    seconds: Annotated[float, typer.Option(help="About how long to measure; three rounds at least.")] = 240.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Measure for about this long; refused if three rounds take longer. "
+            "Default: 240, or as long as three rounds take."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda (written, never run), or auto.")] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads on a CPU (default: torch's).")] = None,
     name: Annotated[str | None, typer.Option(help="What to call this machine.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the profile as JSON, for plan --machine.")] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Write the profile as JSON, for plan --machine; after an interruption the command resumes."),
+    ] = None,
     presets: Annotated[bool, typer.Option("--presets", help="List the machines that need no measurement.")] = False,
     json: Json = False,
 ) -> None:
@@ -51,24 +61,36 @@ def time(
     from deepwide.timing import measure_machine
 
     to = Console(stderr=True)
+    keep = None if save is None else save.with_name(f"{save.name}.rounds")
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), console=to, transient=True,
-        disable=not to.is_terminal,
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[left]}"),
+        console=to, transient=True, disable=not to.is_terminal,
     ) as bar:  # fmt: skip
-        task = bar.add_task("building the networks", total=1.0)
+        task = bar.add_task("building the networks", total=1.0, left="")
         latest = ""
 
-        def progress(words: str, share: float) -> None:
+        def progress(words: str, share: float, left: float) -> None:
             nonlocal latest
-            bar.update(task, completed=share, description=words)
+            wait = "" if math.isnan(left) else f"{show_wait(left)} left"
+            bar.update(task, completed=share, description=words, left=wait)
             round_now = words.partition(",")[0]
-            if not to.is_terminal and round_now != latest:
+            if not words.startswith("round "):  # of the whole, not of one shape
+                bar.console.print(f"{words}, {wait}" if wait else words, highlight=False)
+            elif not to.is_terminal and round_now != latest:
                 latest = round_now
-                print(f"{latest}, {share:.0%} of the time", file=sys.stderr, flush=True)
+                print(f"{latest}, {share:.0%} of the time, {wait}", file=sys.stderr, flush=True)
 
-        profile = measure_machine(seconds=seconds, device=device, threads=threads, name=name, progress=progress)
-    if save:
+        try:
+            profile = measure_machine(
+                seconds=seconds, device=device, threads=threads, name=name, progress=progress, keep=keep
+            )
+        except KeyboardInterrupt:
+            where = f"finished rounds are in {keep}, and the same command continues" if keep else "nothing was saved"
+            print(f"Interrupted: {where}.", file=sys.stderr)
+            raise
+    if save and keep:
         save_machine(profile, save)
+        keep.unlink(missing_ok=True)
     if json:
         print_json(profile)
         return

@@ -22,7 +22,6 @@ from deepwide.laws.book import (
     transition_law,
 )
 from deepwide.laws.cost import (
-    best_depth,
     bowl_of,
     depth_cost,
     measured_optimum,
@@ -59,7 +58,6 @@ __all__ = [
     "SurfaceLaw",
     "TransitionLaw",
     "Worth",
-    "best_depth",
     "bowl_of",
     "compute_law",
     "depth_cost",

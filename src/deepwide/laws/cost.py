@@ -80,13 +80,14 @@ def shape_costs(depths: ArrayLike, params: ArrayLike, than: tuple[float, float],
 
 
 def own_costs(depths: ArrayLike, params: ArrayLike, law: DepthLaw) -> Floats:
-    """ln of the loss over that of the law's own best depth at each size, if the law is right; NaN far beyond the data.
+    """ln of the loss over that of the law's own best depth at each size, if the law is right.
 
-    How steep it is comes from the law's own runs or else from all public sets; where its minimum is, from the law.
+    How steep it is comes from the law's own runs or else from all public sets; where its minimum is, from the law. Far
+    beyond the data it is a cautious guess, for choosing between shapes of very different sizes.
     """
     L, N = np.broadcast_arrays(*(np.atleast_1d(np.asarray(values, dtype=float)) for values in (depths, params)))
     centre = law if law.bowl is None else _reference(law)
-    return bowl_of(law).log_ratio(np.log(L / centre.depth(N.ravel()).value.reshape(N.shape)), 0.0)
+    return bowl_of(law).above_best(np.log(L / centre.depth(N.ravel()).value.reshape(N.shape)))
 
 
 def own_cost(depth: float, params: float, than: tuple[float, float], law: DepthLaw) -> Interval | None:
@@ -103,11 +104,6 @@ def own_shape_costs(depths: ArrayLike, params: ArrayLike, than: tuple[float, flo
     L, N = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (depths, params))
     ratio = bowl_of(law).log_ratio(np.log(L / law.depth(N).value), math.log(than[0] / law.depth_at(than[1])))
     return np.asarray(100 * np.expm1(ratio))
-
-
-def best_depth(block_params: float, law: DepthLaw | None = None) -> float:
-    """The depth that costs nothing at this size: by the law's own runs, or else by all public sets."""
-    return (law if isinstance(law, JointLaw) else _reference(law)).depth_at(block_params)
 
 
 def measured_optimum(block_params: float) -> Interval:

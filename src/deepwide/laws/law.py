@@ -78,6 +78,17 @@ class Bowl(BaseModel):
         known = (low - SLACK <= np.minimum(at, instead_of)) & (np.maximum(at, instead_of) <= high + SLACK)
         return np.where(known, np.minimum(ratio, LARGEST_LOG), np.nan)
 
+    def above_best(self, x: ArrayLike) -> Floats:
+        """ln of the loss over that at x = 0 everywhere: far beyond the data it is as steep as 95% of them allow."""
+        at, (low, high) = np.atleast_1d(np.asarray(x, dtype=float)), self.x_range
+        variance = self.covariance[1][1] if self.covariance else (self.error or 0.0) ** 2
+        steeper = Z95 * math.sqrt(variance)
+        if self.log_error is not None:
+            steeper = self.curvature * math.expm1(Z95 * self.log_error)
+        slope, edge = 0.0 if self.log_error is not None else self.slope, np.where(at < 0, low - SLACK, high + SLACK)
+        further = np.maximum(0.0, at * at - edge * edge)
+        return np.asarray(np.minimum(slope * at + self.curvature * (at * at) + steeper * further, LARGEST_LOG))
+
     def _profile(self, linear: float, square: float, place_error: float) -> Interval:
         """The range over the ellipse of what 95% allow: a curvature above 0, however unsure, and a place."""
         limits = []

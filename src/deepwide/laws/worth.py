@@ -2,7 +2,8 @@
 
 A fitted loss L(N, D) = E + A/N^α + B/D^β (a compute law) says what N and D buy. A loss 1 + δ times that of the best
 depth is made up by N′ with L(N′, D) = L(N, D)/(1 + δ), by D′ likewise, or by both grown by one factor k, which takes k²
-of the FLOPs 6·N·D. Limits are the extremes over the limits of δ and over every published fit of the surface.
+of the training FLOPs. Limits are the extremes over the limits of δ and over every published fit of the surface. What no
+amount makes up is infinite: E and the other term remain.
 """
 
 import math
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 
 from deepwide.answers import Interval
 from deepwide.laws.book import COMPUTE_LAWS, ComputeLaw, compute_law
+from deepwide.laws.law import LARGEST_LOG
 
-MOST = 100.0  # a factor beyond which nobody buys: "more than 100 times"
+MOST = 100.0  # a factor beyond which nobody buys, shown as "over 100×"; a gain is worth at most so many times less
 
 
 @dataclass(frozen=True)
 class Worth:
-    """Each in percent more than now; at (MOST − 1)·100 it is that much or more, or no amount would do."""
+    """Each in percent more than now; infinite (null in JSON) where no amount would do."""
 
     surface: str  # the compute law
     tokens: float  # of training
@@ -26,14 +28,21 @@ class Worth:
     extra_flops: Interval
     price: float | None = None  # per FLOP
     money: Interval | None = None  # extra_flops · price
-    training_flops: float = 0.0  # 6·N·D, without what would make it up
+    training_flops: float = 0.0  # without what would make it up
     training_money: float | None = None  # training_flops · price
 
 
 def worth_of(
-    loss_percent: Interval, params: float, tokens: float, surface: str = "epoch", price: float | None = None
+    loss_percent: Interval,
+    params: float,
+    tokens: float,
+    surface: str = "epoch",
+    price: float | None = None,
+    flops_per_token: float | None = None,
 ) -> Worth:
     """What a difference in loss, in percent with its interval, is worth at this size and length.
+
+    `flops_per_token` are those of training, by default 6 per parameter; `price` is per FLOP.
 
     >>> half_a_percent = worth_of(Interval(0.5, 0.1, 1.0), 7e9, 140e9)
     >>> round(half_a_percent.params_percent.value), round(half_a_percent.flops_percent.value)
@@ -47,8 +56,8 @@ def worth_of(
         value = _factor(named, params, tokens, loss_percent.value, what)
         limits = [_factor(law, params, tokens, end, what) for law in laws for end in ends]
         factors[what] = Interval(value, min(limits), max(limits)) if limits else Interval(value)
-    flops = factors["both"].map(lambda k: min(k * k, MOST))
-    training = 6 * params * tokens
+    flops = factors["both"].map(lambda k: k * k)
+    training = (6 * params if flops_per_token is None else flops_per_token) * tokens
     extra = flops.map(lambda factor: training * (factor - 1))
     return Worth(
         surface=surface,
@@ -69,14 +78,16 @@ def _percent(factor: float) -> float:
 
 
 def _factor(law: ComputeLaw, N: float, D: float, loss_percent: float, what: str) -> float:
-    """By how much N, D or both must grow, at most by MOST and at least by 1/MOST."""
+    """By how much N, D or both must grow, at least by 1/MOST; infinite where no amount would do."""
     of_params, of_tokens = law.A / N**law.alpha, law.B / D**law.beta
     wanted = (law.E + of_params + of_tokens) / (1 + loss_percent / 100) - law.E  # what size and length may still lose
     if what == "params":
         return _power(of_params, wanted - of_tokens, law.alpha)
     if what == "tokens":
         return _power(of_tokens, wanted - of_params, law.beta)
-    low, high = -math.log(MOST), math.log(MOST)
+    if wanted <= 0:
+        return math.inf
+    low, high = -math.log(MOST), LARGEST_LOG
     for _ in range(60):
         middle = (low + high) / 2
         left = of_params * math.exp(-law.alpha * middle) + of_tokens * math.exp(-law.beta * middle)
@@ -85,6 +96,4 @@ def _factor(law: ComputeLaw, N: float, D: float, loss_percent: float, what: str)
 
 
 def _power(now: float, wanted: float, exponent: float) -> float:
-    if wanted <= 0:
-        return MOST
-    return float(min(max((now / wanted) ** (1 / exponent), 1 / MOST), MOST))
+    return math.inf if wanted <= 0 else float(max((now / wanted) ** (1 / exponent), 1 / MOST))

@@ -9,7 +9,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note, Verdict
 from deepwide.catalogue import find_shape
-from deepwide.errors import DeepwideError, quoted
+from deepwide.errors import DeepwideError, from_one_to, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -22,17 +22,18 @@ from deepwide.laws import (
     step_time_ratio,
     worth_of,
 )
-from deepwide.planning.budget import Budget
+from deepwide.planning.budget import MOST_TOKENS, Budget
 from deepwide.planning.reasons import law_notes
 from deepwide.planning.rounding import round_shapes
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_count, plural
-from deepwide.shape import Params, Shape
+from deepwide.shape import Params, Shape, flops
 
 Outcome = Literal["too deep", "within", "too shallow"]
 Cost = Literal["measurable", "not measurable", "not determined", "negative", "no data"]
 TOKENS_PER_PARAM = 20  # of training, where nobody says
 GPU_FLOPS = 4e14  # per second, as used: an H100 at 40% of its bf16 peak
+LONG = 1.2  # times 6 FLOPs per parameter and token: a context whose attention takes more is noted beside a price
 WITHIN = 0.10  # for a law that publishes no errors
 SMALL = 1.0  # percent of loss: an interval that includes 0 and reaches further does not say that there is no cost
 RULE = "too deep (shallow) if the whole 95% interval of depth / law's depth is above (below) 1, else within"
@@ -166,7 +167,8 @@ def audit(
     by its sizes (depth, width, …), which otherwise replace those of the model. With experts it is judged by its active
     parameters, as a plan counts. What its depth is worth is computed at `tokens` of training (20 per active parameter
     by default) by the compute law `compute`. `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second as
-    used, its peak times its utilisation: money = FLOPs / gpu_flops / 3600 · price, whatever the depth.
+    used, its peak times its utilisation: money = FLOPs / gpu_flops / 3600 · price, whatever the depth. FLOPs are those
+    of a plan: causal attention over sequences of the whole context is counted.
 
     >>> result = audit("gpt3-175b")
     >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
@@ -184,11 +186,18 @@ def audit(
     threshold = math.log(shape.width, 3)
     loss = depth_cost(shape.depth, law_depth.value, size, chosen)
     length, per_flop = _length(tokens, params.active), _per_flop(price, gpu_flops)
-    worth = None if loss is None else worth_of(loss, params.active, length, compute, per_flop)
+    per_token = flops(shape, convention="causal").training_per_token
+    worth = None if loss is None else worth_of(loss, params.active, length, compute, per_flop, per_token)
     unpriced = []
     if price is not None and worth is None:
         text = "no loss data reach this depth, so what it costs in money is not known"
         unpriced.append(Note.of("no-price", text, price=price))
+    elif price is not None and fields.get("context") is None and per_token > LONG * 6 * params.active:
+        text = (
+            f"the price counts attention over sequences of {shape.context:,} tokens, the model's whole context: if it "
+            "is trained on shorter ones, give their length as the context"
+        )
+        unpriced.append(Note.of("price-of-the-context", text, context=shape.context))
     return Audit.model_construct(
         name=title,
         shape=shape,
@@ -218,7 +227,9 @@ def audit(
 def _length(tokens: int | str | None, params: int) -> float:
     if tokens is None:
         return float(TOKENS_PER_PARAM * params)
-    return float(parse_count(tokens, "a number of tokens"))
+    length = parse_count(tokens, "a number of tokens")
+    from_one_to(MOST_TOKENS, tokens=length)
+    return float(length)
 
 
 def _per_flop(price: float | None, gpu_flops: float) -> float | None:

@@ -9,14 +9,16 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from deepwide.errors import DeepwideError, at_least_one, did_you_mean, quoted
+from deepwide.errors import DeepwideError, did_you_mean, from_one_to, quoted
 from deepwide.laws import compute_law
 from deepwide.planning.style import Sizes, Style
 from deepwide.quantities import Floats, parse_bytes, parse_count, show_bytes, show_count
+from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Shape, cache_elements, causal_training_flops
 
 BudgetKind = Literal["block", "total", "flops", "memory"]
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
+MOST_TOKENS = 10**18  # that may be given: a hundred per parameter of the largest plan
 
 
 def parse_budget(amount: int | float | str, kind: str) -> int:
@@ -74,7 +76,8 @@ class Budget(NamedTuple):
             near = did_you_mean(inference_precision, INFERENCE_BYTES)
             raise DeepwideError(f"no inference precision '{inference_precision}': {near}")
         tokens = parse_count(tokens, "a number of tokens") if isinstance(tokens, str | float) else tokens
-        at_least_one(batch=batch, tokens=tokens)
+        from_one_to(LARGEST, batch=batch)
+        from_one_to(MOST_TOKENS, tokens=tokens)
         rule = compute_law(compute)
         value = parse_budget(amount, kind)
         tokens_from, chosen_by = "given" if tokens else cls._field_defaults["tokens_from"], ""

@@ -10,7 +10,7 @@ from pydantic import computed_field
 
 from deepwide.answers import Answer, Interval, Note
 from deepwide.catalogue import nearest_models
-from deepwide.errors import DeepwideError, at_least_one, quoted
+from deepwide.errors import DeepwideError, from_one_to, quoted
 from deepwide.laws import (
     DepthLaw,
     Law,
@@ -37,6 +37,7 @@ from deepwide.planning.rounding import (
 )
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
+from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Params, Shape, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class Plan(Answer):
     __repr__ = __str__
 
     def brief(self) -> str:
-        """The plan in five lines that fit a chat message.
+        """The plan in five lines that fit a chat message; in four where only one other depth divides as asked, or none.
 
         >>> plan("1.3B").brief().splitlines()[0]
         '1.3B block parameters: 42 layers × 1,536 wide, 24 heads of 64, feed-forward 4,672 (llama)'
@@ -231,7 +232,8 @@ class Plan(Answer):
             + (" (dense models at the active size: no data on experts)" if moe else "")
             + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
         ]
-        lines += [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        others = [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        lines += others or ["no other depth that was tried divides as asked at this size"]
         return "\n".join(lines)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -340,9 +342,11 @@ def plan(
         if shape != unlimited:
             fixed = fixed or "latency"
             tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
-    left = fixed is None and bool(optimum.left[0])
-    fixed = "budget" if left else fixed
     reached, params = float(limit.measure(shape)), shape.params
+    gain = float(optimum.gain[0]) if optimum.left[0] else None
+    on_the_law = _on_the_law(wanted, chosen, limit, shape) if fixed is None and gain is None else None
+    left = fixed is None and (gain is not None or on_the_law is not None)
+    fixed = "budget" if left else fixed
     # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
     if fixed is None and kind == "block":
         law_params, law_depth = float(optimum.block_params[0]), optimum.depth.at()
@@ -389,10 +393,8 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=(
-            [fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), float(optimum.gain[0]))] if left else []
-        )
-        + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search)
+        notes=([fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), gain, on_the_law)] if left else [])
+        + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
         + zero_notes(data_parallel, zero),
@@ -403,7 +405,7 @@ def plan(
 
 
 def _split(style: Style, budget: Budget, data_parallel: int, zero: int) -> Split | None:
-    at_least_one(data_parallel=data_parallel)
+    from_one_to(LARGEST, data_parallel=data_parallel)
     if zero not in (0, 1, 2, 3) or isinstance(zero, bool):
         raise DeepwideError(f"zero must be 0, 1, 2 or 3, not {quoted(zero)}.")
     ranks = (style.tensor_parallel, style.pipeline_stages, data_parallel, zero)
@@ -436,6 +438,20 @@ def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Sha
     from deepwide.planning.speed import Search
 
     return Search(style, law, compute_law(compute), limit, shape, limit.tokens or 20 * shape.active_params, at_most)
+
+
+def _on_the_law(style: Style, law: DepthLaw, budget: Budget, shape: Shape) -> float | None:
+    """What a shape of this size would take of a budget of memory or FLOPs at the law's depth, over it; None: it fits.
+
+    No loss data may reach the few layers that fit, and then no gain is known.
+    """
+    N = shape.params.active_block
+    depth = law.depth(N).at()
+    if budget.kind not in ("memory", "flops") or shape.depth >= (depth.low or depth.value * (1 - CLOSE)):
+        return None
+    taken = budget.measure(style.grid(depth.value, width_of_blocks(style, depth.value, float(N))))
+    times = float(taken) / budget.amount
+    return times if times > 1 + CLOSE else None
 
 
 def _law_width(style: Style, depth: Interval, block_params: float) -> Interval:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deepwide.answers import Interval, Note
 from deepwide.laws import DepthLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
-from deepwide.planning.rounding import CLOSE, WideSearch
+from deepwide.planning.rounding import CLOSE, LEAST_HEADS, SMALL_WIDTH, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape, cache_elements
@@ -260,6 +262,7 @@ def plan_notes(
     fixed: str | None,
     reached: float,
     search: WideSearch | None,
+    candidates: "Sequence[Candidate]",
 ) -> list[Note]:
     """What the reader should know, the most important first."""
     notes = []
@@ -274,8 +277,19 @@ def plan_notes(
     usual = int(ideal_head_dim(shape.width))
     if style.head_dim is None and shape.head_dim != usual:
         why = _why_heads(style, budget, shape, usual, reached)
+        if shape.head_dim < LEAST_HEADS and shape.width >= SMALL_WIDTH and fixed is None:
+            why += _why_tiny_heads(style, budget, shape, law_depth.value)
         text = f"heads are {shape.head_dim} wide instead of the usual {usual} at this width: {why}"
         notes.append(Note.of("head-width", text, head_dim=shape.head_dim, usual=usual))
+    others = [c for c in candidates if c.depth != shape.depth]
+    tiny = [c.depth for c in others if c.head_dim < LEAST_HEADS and c.width >= SMALL_WIDTH]
+    if style.head_dim is None and tiny:
+        at = ", ".join(map(str, tiny))
+        text = (
+            f"at other depths ({at}) heads are narrower than {LEAST_HEADS} because no wider ones that divide as asked "
+            "come as near to the size"
+        )
+        notes.append(Note.of("narrow-heads-at-other-depths", text, depths=tiny))
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
@@ -305,15 +319,41 @@ def _why_heads(style: Style, budget: Budget, shape: Shape, usual: int, reached: 
     return f"with heads of {usual} the same shape would take {with_usual / budget.amount:.2f} times the budget"
 
 
-def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
-    """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget."""
+def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float) -> str:
+    """What heads of 32 would ask for instead."""
+    step = width_step(style, LEAST_HEADS)
+    if step is None:
+        return f"; no width has heads of {LEAST_HEADS} as asked"
+    if shape.width % step == 0:
+        wider = float(budget.measure(style.shape(shape.depth, shape.width, LEAST_HEADS, shape.ff_width)))
+        return f"; with heads of {LEAST_HEADS} it would take {wider / budget.amount:.2f} times the budget"
+    units = shape.width // step
+    depths = {
+        width: float(style.depth_for(np.asarray(width), budget.amount, budget.measure, LEAST_HEADS))
+        for width in (units * step, (units + 1) * step)
+        if width
+    }
+    width = min(depths, key=lambda width: abs(math.log(max(depths[width], 1e-3) / law_depth)))
+    layers = f"{depths[width] / law_depth:.1f} times the law's depth" if depths[width] >= 1 else "less than one layer"
+    return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
+
+
+def fewer_layers(
+    budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float | None, on_the_law: float | None
+) -> Note:
+    """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget.
+
+    `gain` is in ln of the expected loss; where it is not known, `on_the_law` is what a shape of this size would take of
+    the budget at the law's depth.
+    """
     takes = f"attention over {shape.context:,} tokens takes FLOPs"
     if budget.kind == "memory":
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
     text = f"in every layer {takes}, so fewer layers leave room for more parameters: "
-    if not math.isfinite(gain):
-        return Note.of("fewer-layers", text + f"with as many as the {law.name} law asks for there is room for none")
+    if gain is None:
+        text += f"at the {law.name} law's depth this size would take {on_the_law:.2g} times the budget"
+        return Note.of("fewer-layers", text, times_the_budget=on_the_law)
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text += (
         f"a shape of this budget on the {law.name} law would have {layers}, {show_count(law_size)} block parameters "
@@ -328,7 +368,7 @@ def zero_notes(data_parallel: int, zero: int) -> list[Note]:
         return []
     text = (
         f"ZeRO {zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: "
-        "give the number of copies (data_parallel) as well"
+        "say how many data-parallel copies there are"
     )
     return [Note.of("zero-without-copies", text, zero=zero)]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepwide.errors import DeepwideError, at_least_one, quoted
+from deepwide.errors import DeepwideError, at_least_one, from_one_to
 from deepwide.laws import DepthCurve, DepthLaw, compute_law, own_costs
 from deepwide.planning.budget import MOST, Budget
 from deepwide.planning.style import Measure, Style, ideal_head_dim
@@ -17,6 +17,7 @@ from deepwide.quantities import Floats, Integers, Numbers
 from deepwide.settings import LARGEST
 
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)
+BETWEEN = (112, 96, 80, 56, 48, 40)  # head widths that are built too, tried where those would cost more than these
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
 FAR = 8.0  # the wide search looks at depths up to this factor from the law's
 MOST_DEPTHS = 600
@@ -26,8 +27,12 @@ CLOSE = 0.03  # a miss up to this counts once,
 MISSING = 20.0  # and what is beyond it so many times more
 LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
 NARROWER_HEADS = 0.03  # per halving of the head width,
+BETWEEN_HEADS = 0.05  # for a width between powers of two,
 NARROW_HEADS = 64  # the narrowest that are usual from width 512 on
-UNUSUAL_HEADS = 0.1  # and for heads that nobody builds: narrower than 64 from width 512 on
+UNUSUAL_HEADS = 0.1  # for heads narrower than that there,
+LEAST_HEADS = 32  # the narrowest that anyone builds
+SMALL_WIDTH = 384  # from this width on,
+TINY_HEADS = 0.15  # times log2(64 / head width), for heads narrower than that there
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
 SMALLER = 1.0  # where other things than parameters fill a budget: times ln(size of the optimum / size), beyond
@@ -157,12 +162,15 @@ def _round_near(
     best_score = np.full(len(wanted), np.inf)
     best = np.zeros((4, len(wanted)), np.int64)
     reached = np.full(len(wanted), np.nan)
-    for other_depths in (False,) if fixed_depth else (False, True):
-        for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
+    usual_heads, all_heads = _head_dims(style)
+    passes = [(False, usual_heads), (False, all_heads[len(usual_heads) :])]
+    for other_depths, head_dims in passes if fixed_depth else [*passes, (True, all_heads)]:
+        unsettled = best_score > LEAVING_THE_LAW  # of the first pass all
+        for head_dim in head_dims:
             suits = (head_dim <= 2 * ideal) & (head_dim >= np.where(ideal >= 64, ideal / 2, 8))
             suits |= any_heads or fixed_width or style.head_dim is not None
-            rows = np.flatnonzero(suits & (best_score > LEAVING_THE_LAW if other_depths else True))
-            step = _width_step(style, head_dim)
+            rows = np.flatnonzero(suits & unsettled)
+            step = width_step(style, head_dim)
             if not len(rows) or step is None:
                 continue
             W = _widths(centre[rows], step, fixed_width)[..., None]
@@ -181,6 +189,12 @@ def _round_near(
             chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
             best[:, rows[better]] = np.array(chosen)[:, better]
     return _Near(best, best_score, reached, usual, size)
+
+
+def _head_dims(style: Style) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The head widths that are tried first, and all: first the same ones, then those between them."""
+    given = () if style.head_dim is None else (style.head_dim,)
+    return given or HEAD_DIMS, given or HEAD_DIMS + BETWEEN
 
 
 def usual_depths(style: Style, depth: Numbers) -> Integers:
@@ -207,19 +221,19 @@ def search_widely(
     """
     depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
-    real: list[Numbers] = []
+    head_dims = [head_dim for head_dim in _head_dims(style)[1] if width_step(style, head_dim) is not None]
+    if width is None:  # of every head width at once: most of the time of a search goes into finding widths
+        # With as many keys as heads their width changes no count.
+        heads = np.array(head_dims if style.kv_heads else head_dims[:1] * len(head_dims), dtype=float)
+        floats = depths[:, None, None].astype(float)
+        real = style.width_for(floats, target, measure, np.array(stretches)[:, None], heads)
     best: tuple[float, tuple[int, ...]] | None = None
     nearest: tuple[float, tuple[int, ...], float] | None = None
     count = 0
-    for head_dim in (style.head_dim,) if style.head_dim else HEAD_DIMS:
-        step = _width_step(style, head_dim)
-        if step is None:
-            continue
+    for place, head_dim in enumerate(head_dims):
         if width is None:
-            if not real or style.kv_heads is not None:  # else the width of heads changes no count
-                floats = depths.astype(float)
-                real = [style.width_for(floats, target, measure, stretch, head_dim) for stretch in stretches]
-            units = np.stack([np.floor(w / step) + more for w in real for more in (0, 1)], axis=-1)
+            step = _step(style, head_dim)
+            units = (np.floor(real[..., place] / step)[..., None] + np.arange(2)).reshape(len(depths), -1)
             W = np.maximum(1, units).astype(np.int64) * step
         else:
             W = np.full((len(depths), 1), width)
@@ -267,8 +281,10 @@ def _try(
     score = miss + MISSING * np.maximum(0, miss - CLOSE)
     score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
     score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal_head_dim(W)))
-    if style.head_dim is None and head_dim < 64:
-        score += np.where(W >= 512, UNUSUAL_HEADS, 0)
+    if style.head_dim is None:
+        score += BETWEEN_HEADS if head_dim in BETWEEN else 0
+        score += np.where((W >= 512) & (head_dim < NARROW_HEADS), UNUSUAL_HEADS, 0)
+        score += np.where((W >= SMALL_WIDTH) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     if size is not None:
         blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block
@@ -320,7 +336,7 @@ def _step(style: Style, head_dim: int) -> int:
     return math.lcm(head_dim * style.heads_share, style.width_multiple or 1)
 
 
-def _width_step(style: Style, head_dim: int) -> int | None:
+def width_step(style: Style, head_dim: int) -> int | None:
     """What widths must be multiples of with heads of this width; None if no width is."""
     step = _step(style, head_dim)
     return step if step <= LARGEST else None
@@ -375,9 +391,7 @@ def find_optimum(
     """The depth and width that meet the budget on the law, or at the fixed depth or width."""
     budget.check_range(style, amounts)
     if depth is not None:
-        at_least_one(depth=depth)
-        if depth > DEEPEST:
-            raise DeepwideError(f"depth must be at most {DEEPEST:,}, not {quoted(depth)}.")
+        from_one_to(DEEPEST, depth=depth)
         if depth % style.pipeline_stages:
             raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
         L = np.full_like(amounts, depth)
@@ -422,6 +436,12 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
         narrow = _sizes(style, L, amounts[:, None], budget, NARROW_HEADS)
         fuller = (narrow[1] > N) & (narrow[0] >= 512)
         W, N, P = (np.where(fuller, other, usual) for other, usual in zip(narrow, (W, N, P), strict=True))
+    # The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too.
+    own = style.grid(at.depth.value, at.width).params
+    L, W, N, P = (
+        np.column_stack([np.asarray(first, dtype=float), others])
+        for first, others in zip((at.depth.value, at.width, own.active_block, own.active), (L, W, N, P), strict=True)
+    )
     depth_loss = own_costs(L, N, law)
     rows = np.arange(len(amounts))
     chosen = np.zeros(len(amounts), dtype=int)
@@ -431,10 +451,8 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
         size = P[here][:, None] * N / N[here][:, None]
         tokens = 20.0 * P[here][:, None] if budget.tokens is None else float(budget.tokens)
         loss = np.log(surface.E + surface.A * size**-surface.alpha + surface.B * tokens**-surface.beta) + depth_loss
-        loss = np.where(np.isnan(loss), np.inf, loss)
         chosen = np.argmax(loss <= loss.min(axis=1, keepdims=True) + WORTH_LEAVING, axis=1)  # the first
-        with np.errstate(invalid="ignore"):
-            gain = loss[:, 0] - loss[rows, chosen]
+        gain = loss[:, 0] - loss[rows, chosen]
     left = chosen > 0
     depth = DepthCurve(
         np.where(left, L[rows, chosen], at.depth.value), *(np.where(left, np.nan, v) for v in at.depth[1:])

@@ -6,8 +6,9 @@ are compared by (active) block parameters, as laws and costs were fitted: the co
 of the plan without a limit, times the ratio of block parameters. Beside it stands what the loss data say of the depth.
 
 Shapes are those that the planner would round to, at depths up to the law's and at shares of the budget; what is
-compared is exact. Which shapes are tried does not depend on the limit, so a looser one never gives a plan of more
-expected loss; and as none counts as better than the plan without a limit, a limit that this meets changes nothing.
+compared is exact. Which shapes are tried does not depend on the limit, so of limits that bind a looser one never gives
+a plan of more expected loss. A limit that the plan without one meets changes nothing: it stays even where a shape that
+was tried is a little better, as rounding and a law's own depth leave room for in small models.
 """
 
 import math
@@ -66,8 +67,8 @@ class SpeedLimit:
             seconds = parse_seconds(latency)
             limits[f"within {show_time(seconds)} per token"] = seconds
         if throughput is not None:
-            rate = parse_count(throughput, "a number of tokens per second")
-            limits[f"at {rate:,} tokens per second or more"] = batch / rate
+            rate = _tokens_per_second(throughput)
+            limits[f"at {rate:,.10g} tokens per second or more"] = batch / rate
         profile = find_machine(DEFAULT if machine is None else machine)
         if rates is not None:
             profile = with_rates(profile, *rates)
@@ -101,6 +102,16 @@ class SpeedLimit:
         return Interval(self.machine.seconds("train", shape).value / self.machine.seconds("train", instead_of).value)
 
 
+def _tokens_per_second(given: float | str) -> float:
+    """A count such as 1.5k, or less than 1: a large model on a small machine."""
+    try:
+        if 1e-6 <= float(given) < 1:
+            return float(given)
+    except (TypeError, ValueError):
+        pass
+    return float(parse_count(given, "a number of tokens per second"))
+
+
 @dataclass(frozen=True)
 class _Option:
     shape: Shape
@@ -132,8 +143,10 @@ class Search:
             )
         tried = self.options(speed, fixed_depth)
         chosen = plan
-        options = [plan, *(option for option in tried if option.loss >= 1)]
-        if speed.limit is not None:
+        binds = speed.limit is not None and plan.seconds > speed.limit
+        options = [plan, *(option for option in tried if binds or option.loss >= 1)]
+        if binds:
+            assert speed.limit is not None
             quick = [option for option in options if option.seconds <= speed.limit]
             if not quick:
                 options = [*self.narrow_headed(speed, fixed_depth, options), *options]

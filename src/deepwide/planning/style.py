@@ -270,14 +270,13 @@ class Style(Part):
         own = self.like.ff_width / self.like.width if self.like else None
         return self.ff_ratio or own or RATIOS[self.ff]
 
-    def width_for(
-        self, depth: Any, amount: Any, measure: Measure, stretch: float = 1.0, head_dim: int | None = None
-    ) -> Numbers:
+    def width_for(self, depth: Any, amount: Any, measure: Measure, stretch: Any = 1.0, head_dim: Any = None) -> Numbers:
         """The real-valued width at which `measure` reaches `amount` (bisection in its logarithm).
 
         `stretch` is the feed-forward width over its usual one; heads are as wide as is usual unless `head_dim` says.
         """
-        target = np.broadcast_to(np.asarray(amount, dtype=float), np.broadcast(depth, amount).shape)
+        shape = np.broadcast(depth, amount, stretch, 1 if head_dim is None else head_dim).shape
+        target = np.broadcast_to(np.asarray(amount, dtype=float), shape)
         low, high = np.zeros(target.shape), np.full(target.shape, 25.0)
         for _ in range(42):
             middle = (low + high) / 2

@@ -3,11 +3,13 @@
 Load that comes and goes then hits all shapes alike. CUDA is written and was never run.
 """
 
+import math
 import os
 import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,11 @@ import torch
 from deepwide import __version__
 from deepwide.errors import DeepwideError
 from deepwide.model import Architecture, Decoder, Transformer
-from deepwide.quantities import Floats, show_count
+from deepwide.quantities import Floats, plural, show_count, show_wait
 from deepwide.shape import Shape
 from deepwide.timing.fitting import left_out, median_error, with_intervals
 from deepwide.timing.profile import MachineProfile, PhaseProfile, Timing
+from deepwide.timing.rounds import Rounds
 from deepwide.timing.work import PHASES, Phase, Work, work
 from deepwide.training import Optimiser, OptimiserConfig, find_device, keep_memory, peak_flops
 
@@ -27,8 +30,10 @@ from deepwide.training import Optimiser, OptimiserConfig, find_device, keep_memo
 SHAPES = ((1, 1024), (4, 512), (16, 256), (2, 1088), (9, 512), (36, 256), (4, 1024), (16, 512), (64, 256))
 VOCAB, CONTEXT = 4096, 512
 LEAST_ROUNDS, MOST_ROUNDS = 3, 25
-LEAST_SECONDS = 1.0
-Progress = Callable[[str, float], None]  # what is being measured, and the share of the time that is used up
+LEAST_SECONDS, DEFAULT_SECONDS = 1.0, 240.0
+SHORT = 1.5  # a time is refused if three rounds are expected to take so many times as long
+SIMILAR = 0.1  # widths whose logarithms differ by less are timed by one trial
+Progress = Callable[[str, float, float], None]  # what is being measured, the share that is done, the seconds left
 
 
 class Case(NamedTuple):
@@ -64,7 +69,7 @@ class _Bench:
 
     def time(self, case: Case) -> float:
         """The median seconds of some repeats, after one that is not counted."""
-        once = {"decode": self._decode, "prefill": self._prefill, "train": self._train}[case.phase](case)
+        once = self.prepare(case)
         once()
         seconds = []
         for _ in range(case.repeats):
@@ -72,6 +77,10 @@ class _Bench:
             once()
             seconds.append(self._now() - start)
         return float(np.median(seconds))
+
+    def prepare(self, case: Case) -> Callable[[], object]:
+        """What is timed, ready to be called."""
+        return {"decode": self._decode, "prefill": self._prefill, "train": self._train}[case.phase](case)
 
     def _now(self) -> float:
         if self.device.type == "cuda":
@@ -115,18 +124,22 @@ class _Bench:
 
 def measure_machine(
     *,
-    seconds: float = 240.0,
+    seconds: float | None = None,
     device: str = "auto",
     threads: int | None = None,
     shapes: tuple[tuple[int, int], ...] = SHAPES,
     name: str | None = None,
     progress: Progress | None = None,
+    keep: str | Path | None = None,
 ) -> MachineProfile:
     """Time training steps, prefill and decoding of several depths and widths here, and fit the machine's law.
 
-    At least three rounds are measured, however short `seconds` is; on two cores a round takes tens of seconds.
+    Rounds are measured until `seconds` are over, at least three and at most 25: by default for four minutes, or for as
+    long as three rounds take. A time that is too short for three is refused after a short trial.
+    `progress` hears what is measured, the share that is done and the seconds that are left (NaN before the trial).
+    Finished rounds are written to `keep`, and a measurement with the same settings continues with them.
     """
-    if not isinstance(seconds, int | float) or not LEAST_SECONDS <= seconds <= 86_400:
+    if seconds is not None and not (isinstance(seconds, int | float) and LEAST_SECONDS <= seconds <= 86_400):
         raise DeepwideError(f"seconds must be from {LEAST_SECONDS:g} to 86,400, not {str(seconds)[:20]}.")
     if threads is not None and not 1 <= threads <= 1024:
         raise DeepwideError(f"threads must be from 1 to 1024, not {threads}.")
@@ -137,33 +150,117 @@ def measure_machine(
     try:
         if threads:
             torch.set_num_threads(threads)
+        used = torch.get_num_threads()
         keep_memory()
-        peak, rate = 0.0, 0.0
-        start, longest = time.monotonic(), 0.0
+        settings = {"device": place.type, "threads": used, "shapes": shapes, "cases": CASES, "versions": _versions()}
+        rounds = Rounds.of(settings, None if keep is None else Path(keep), (len(shapes), len(CASES)))
         benches = [_Bench.of(depth, width, place, kind) for depth, width in shapes]
-        order, rounds = np.random.default_rng(0), list[Floats]()
-        # The last round ends at most half a round late.
-        while len(rounds) < LEAST_ROUNDS or (
-            time.monotonic() + longest / 2 < start + seconds and len(rounds) < MOST_ROUNDS
-        ):
+        if progress and not rounds.took:
+            progress("a short trial, to say how long it will take", 0.0, math.nan)
+        expected = _trial(benches) if not rounds.took else np.full(len(benches), np.mean(rounds.took) / len(benches))
+        pace = _Pace(seconds, expected, len(rounds.took), sum(rounds.took), progress)
+        order = np.random.default_rng(len(rounds.took))
+        while pace.has_time:
             began = time.monotonic()
-            peak = max(peak, peak_flops(place, "bf16" if weight_bytes == 2 else "fp32"))
-            rate = max(rate, read_rate(place))
+            peak, rate = peak_flops(place, "bf16" if weight_bytes == 2 else "fp32"), read_rate(place)
             measured = np.zeros((len(benches), len(CASES)))
             for index in order.permutation(len(benches)):
-                if progress:
-                    share = max((time.monotonic() - start) / seconds, len(rounds) / MOST_ROUNDS)
-                    depth, width = shapes[index]
-                    progress(f"round {len(rounds) + 1}, {depth} × {width}", min(share, 1.0))
+                start = pace.begins(f"{shapes[index][0]} × {shapes[index][1]}")
                 for column in order.permutation(len(CASES)):
                     measured[index, column] = benches[index].time(CASES[column])
-            rounds.append(measured)
-            longest = max(longest, time.monotonic() - began)
-        used = torch.get_num_threads()
+                pace.ends(int(index), time.monotonic() - start)
+            rounds.add(measured, time.monotonic() - began, peak, rate)
+            pace.next_round(rounds.took[-1])
     finally:
         torch.set_num_threads(before)
     designs = [bench.design.shape for bench in benches]
-    return _profile(designs, np.stack(rounds, axis=-1), peak, rate, place, weight_bytes, used, name)
+    times = np.stack(rounds.seconds, axis=-1)
+    return _profile(designs, times, rounds.peak, rounds.rate, place, weight_bytes, used, name)
+
+
+class _Pace:
+    """How many rounds there is time for, and how much of it is left."""
+
+    def __init__(
+        self, seconds: float | None, expected: Floats, rounds: int, spent: float, progress: Progress | None
+    ) -> None:
+        self.expected, self.rounds, self.spent, self.progress = expected, rounds, spent, progress
+        least = (LEAST_ROUNDS - rounds) * float(expected.sum())
+        if seconds is not None and least > SHORT * seconds:
+            raise DeepwideError(
+                f"{LEAST_ROUNDS - rounds} rounds, the fewest that will do, take about {show_wait(least)} here: allow "
+                f"{math.ceil(least):,} seconds instead of {seconds:g}, or measure when the machine is idle."
+            )
+        self.seconds = DEFAULT_SECONDS if seconds is None else seconds
+        self.now = 0.0  # spent in the round that is being measured
+        self.left_in_round = float(expected.sum())
+        if rounds:
+            self._say(f"continuing after round {rounds}")
+        self._say(f"{plural(self.planned - rounds, 'round')} of about {show_wait(float(expected.sum()))}")
+
+    @property
+    def planned(self) -> int:
+        """All rounds that there is time for; the last ends at most half a round late."""
+        each = float(self.expected.sum())
+        more = round((self.seconds - self.spent) / each)
+        return max(LEAST_ROUNDS, min(self.rounds + more, MOST_ROUNDS))
+
+    @property
+    def has_time(self) -> bool:
+        return self.rounds < self.planned
+
+    def begins(self, words: str) -> float:
+        """A shape is measured now."""
+        self._say(f"round {self.rounds + 1}, {words}")
+        return time.monotonic()
+
+    def ends(self, index: int, took: float) -> None:
+        """It took this long: so it will in the next round."""
+        self.left_in_round -= float(self.expected[index])
+        self.expected[index] = took
+        self.now += took
+
+    def next_round(self, took: float) -> None:
+        """A round is over."""
+        self.rounds, self.spent, self.now = self.rounds + 1, self.spent + took, 0.0
+        self.left_in_round = float(self.expected.sum())
+
+    def _say(self, words: str) -> None:
+        if self.progress is None:
+            return
+        after = max(0, self.planned - self.rounds - 1) * float(self.expected.sum())
+        left, done = max(0.0, self.left_in_round) + after, self.spent + self.now
+        self.progress(words, done / (done + left), left)
+
+
+def _expected(bench: _Bench, phase: Phase) -> float:
+    """About how long the cases of a phase take: the shortest measured once, the others by calls and tokens."""
+    cases = [case for case in CASES if case.phase == phase]
+    shortest = min(cases, key=lambda case: case.batch * case.tokens)
+    once = bench.prepare(shortest)
+    start = time.monotonic()
+    once()
+    took = time.monotonic() - start
+    grows = [1.0 if phase == "decode" else case.tokens / shortest.tokens for case in cases]
+    return took * sum((1 + case.repeats) * factor for case, factor in zip(cases, grows, strict=True))
+
+
+def _trial(benches: list[_Bench]) -> Floats:
+    """About how many seconds each shape takes per round: the smallest of each width measured, the others in proportion.
+
+    Times of one width grow about as depth does.
+    """
+    sizes = [bench.design.shape.block_params for bench in benches]
+    widths = np.log([bench.design.shape.width for bench in benches])
+    tried: dict[int, float] = {}
+    smallest = np.argsort(sizes, kind="stable")
+    for phase in PHASES:  # the first calls of all are slow
+        _expected(benches[smallest[0]], phase)
+    for index in smallest:
+        if all(abs(widths[index] - widths[other]) > SIMILAR for other in tried):
+            tried[int(index)] = sum(_expected(benches[index], phase) for phase in PHASES)
+    nearest = [min(tried, key=lambda other: abs(widths[index] - widths[other])) for index in range(len(benches))]
+    return np.array([tried[other] * sizes[index] / sizes[other] for index, other in enumerate(nearest)])
 
 
 def read_rate(device: torch.device, megabytes: int = 256, seconds: float = 0.2) -> float:
@@ -216,11 +313,10 @@ def _profile(
                        *map(float, numbers))
             )  # fmt: skip
     what = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    versions = {"deepwide": __version__, "torch": torch.__version__, "python": platform.python_version()}
     sizes = [shape.block_params for shape in shapes]
     span = f"{show_count(min(sizes))} to {show_count(max(sizes))} block parameters"
     return MachineProfile(
-        name=name or f"{what}, {threads} threads",
+        name=name or f"{what}, {plural(threads, 'thread')}",
         source=f"measured on {len(shapes)} shapes of {span}, {seconds.shape[-1]} rounds",
         device=device.type,
         threads=threads,
@@ -230,10 +326,14 @@ def _profile(
         peak_flops=peak,
         bytes_per_second=rate,
         memory_bytes=memory_of(device),
-        versions=versions,
+        versions=_versions(),
         phases=phases,
         timings=tuple(timings),
     )
+
+
+def _versions() -> dict[str, str]:
+    return {"deepwide": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
 
 
 def fit_phase(

@@ -24,14 +24,15 @@ function costOf(loss, small) {
 }
 
 // By how much parameters, tokens or both must grow to lose so many percent less (deepwide.laws.worth)
-function growth(law, N, D, lossPercent, what, most) {
+function growth(law, N, D, lossPercent, what, { most, largest_log: largestLog }) {
   const params = law.A / N ** law.alpha;
   const tokens = law.B / D ** law.beta;
   const wanted = (law.E + params + tokens) / (1 + lossPercent / 100) - law.E;
-  const power = (now, left, exponent) => (left <= 0 ? most : Math.min(Math.max((now / left) ** (1 / exponent), 1 / most), most));
+  const power = (now, left, exponent) => (left <= 0 ? Infinity : Math.max((now / left) ** (1 / exponent), 1 / most));
   if (what === "params") return power(params, wanted - tokens, law.alpha);
   if (what === "tokens") return power(tokens, wanted - params, law.beta);
-  let [low, high] = [-Math.log(most), Math.log(most)];
+  if (wanted <= 0) return Infinity;
+  let [low, high] = [-Math.log(most), largestLog];
   for (let i = 0; i < 60; i++) {
     const middle = (low + high) / 2;
     if (params * Math.exp(-law.alpha * middle) + tokens * Math.exp(-law.beta * middle) > wanted) low = middle;
@@ -44,17 +45,16 @@ function growth(law, N, D, lossPercent, what, most) {
 function worthOf(loss, N, D, constants) {
   const surfaces = constants.compute_laws;
   const named = surfaces[constants.defaults.compute];
-  const { most } = constants.costs;
   const percentMore = (factor) => 100 * (factor - 1);
   const each = (what, of) => {
-    const at = (law, percent) => percentMore(of(growth(law, N, D, percent, what, most)));
+    const at = (law, percent) => percentMore(of(growth(law, N, D, percent, what, constants.costs)));
     const limits = Object.values(surfaces).flatMap((law) => [loss.low, loss.high].map((end) => at(law, end)));
     return { value: at(named, loss.value), low: Math.min(...limits), high: Math.max(...limits) };
   };
   const same = (factor) => factor;
   return {
     surface: constants.defaults.compute, tokens: D,
-    params: each("params", same), tokensMore: each("tokens", same), flops: each("both", (k) => Math.min(k * k, most)),
+    params: each("params", same), tokensMore: each("tokens", same), flops: each("both", (k) => k * k),
   };
 }
 
@@ -130,8 +130,12 @@ function sentence(audit, costWords) {
 }
 
 function worthWords({ surface, tokens, params, tokensMore, flops }, noun) {
-  const more = ({ value, low, high }) => `${signed(value, 0)}% (${signed(low, 0)} to ${signed(high, 0)})`;
-  return `${more(params)} ${noun}, ${more(tokensMore)} tokens, ${more(flops)} FLOPs (${surface} surface, ${showCount(tokens)} tokens)`;
+  const shown = (each, unit = "") => (each === Infinity ? "no amount" : each > 9900 ? "over 100×" : `${signed(each, 0)}${unit}`);
+  const more = ({ value, low, high }, what) => {
+    if (value === Infinity) return `no amount of ${what}${low === Infinity ? "" : ` (from ${shown(low, "%")})`}`;
+    return `${shown(value, "%")} (${shown(low)} to ${shown(high)}) ${what}`;
+  };
+  return `${more(params, noun)}, ${more(tokensMore, "tokens")}, ${more(flops, "FLOPs")} (${surface} surface, ${showCount(tokens)} tokens)`;
 }
 
 export function auditWords(audit, constants) {

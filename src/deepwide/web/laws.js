@@ -133,11 +133,13 @@ export class Laws {
   // ln of the loss over that of the law's own best depth, if the law is right; NaN far beyond the data
   ownCost(depth, N, law) {
     const { bowl } = law;
-    const [low, high] = bowl.x_range;
     const x = Math.log(depth / this.depthAt(law.own_bowl ? this.reference(law) : law, N));
-    if (!(low - this.costs.slack <= Math.min(x, 0) && Math.max(x, 0) <= high + this.costs.slack)) return NaN;
-    const slope = bowl.log_error !== null ? 0 : bowl.slope;
-    return Math.min(slope * x + bowl.curvature * (x * x), this.costs.largest_log);
+    const [low, high] = bowl.x_range;
+    const isLog = bowl.log_error !== null;
+    const steeper = isLog ? bowl.curvature * Math.expm1(this.z * bowl.log_error) : this.z * Math.sqrt(bowl.covariance[1][1]);
+    const edge = x < 0 ? low - this.costs.slack : high + this.costs.slack;
+    const further = Math.max(0, x * x - edge * edge);
+    return Math.min((isLog ? 0 : bowl.slope) * x + bowl.curvature * (x * x) + steeper * further, this.costs.largest_log);
   }
 
   bowlCost(bowl, x, insteadOf, placeError) {

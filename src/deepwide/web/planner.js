@@ -114,8 +114,10 @@ export function styleOfModel(shape, constants) {
   return new Style(fields, template, constants.planner);
 }
 
-function atLeastOne(name, count) {
-  if (count !== null && count < 1) throw new Refusal(`${name} must be at least 1, not '${count}'.`);
+function fromOneTo(most, name, count) {
+  if (count === null) return;
+  if (count < 1) throw new Refusal(`${name} must be at least 1, not '${count}'.`);
+  if (count > most) throw new Refusal(`${name} must be at most ${grouped(most)}, not '${count}'.`);
 }
 
 // An amount, and what it limits
@@ -127,7 +129,8 @@ export class Budget {
   static of(settings, context, constants) {
     const { kind, inference_precision: precision, batch, compute } = settings;
     let tokens = settings.tokens === null ? null : parseCount(String(settings.tokens), "a number of tokens");
-    atLeastOne("batch", batch);
+    fromOneTo(constants.largest, "batch", batch);
+    fromOneTo(BigInt(constants.planner.most_tokens), "tokens", tokens);
     const rule = constants.compute_laws[compute];
     const value = parseBudget(String(settings.budget), kind);
     let tokensFrom = tokens ? "given" : "20 per parameter, Chinchilla's rule of thumb";
@@ -234,13 +237,12 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   const measure = budget.measureOf(style);
   const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
   if (fixedDepth !== null) {
-    atLeastOne("depth", fixedDepth);
-    if (fixedDepth > prices.deepest) throw new Refusal(`depth must be at most ${grouped(prices.deepest)}, not '${fixedDepth}'.`);
+    fromOneTo(prices.deepest, "depth", fixedDepth);
     if (fixedDepth % style.pipeline_stages) throw new Refusal(`depth ${fixedDepth} is not a multiple of the ${style.pipeline_stages} pipeline stages.`);
     return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
   }
   if (fixedWidth !== null) {
-    atLeastOne("width", fixedWidth);
+    fromOneTo(Infinity, "width", fixedWidth);
     const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
     return exactly(L, fixedWidth);
@@ -264,7 +266,7 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
   const measure = budget.measureOf(style);
   const rule = budget.constants.compute_laws[budget.surface];
   const stages = style.pipeline_stages;
-  const tried = Array.from({ length: prices.steps + 1 }, (_, k) => {
+  const others = Array.from({ length: prices.steps + 1 }, (_, k) => {
     const L = Math.max(1, rint(at.depth[0] ** (1 - k / prices.steps) / stages)) * stages;
     const sized = (headDim) => {
       const width = style.widthFor(L, budget.amount, measure, 1, headDim);
@@ -281,15 +283,20 @@ function withFewerLayers(style, laws, law, budget, at, prices) {
     }
     return { ...shape, depthLoss: laws.ownCost(L, shape.N, law) };
   });
+  // The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too
+  const [L, head, ff] = [at.depth[0], style.usualHead(at.width), style.realFf(at.width)];
+  const heads = at.width / head;
+  const N = style.blocks(L, at.width, head, ff);
+  const P = style.counter.total(L, at.width, heads, style.kv_heads ?? heads, head, ff);
+  const tried = [{ L, width: at.width, N, P, depthLoss: laws.ownCost(L, N, law) }, ...others];
   let chosen = 0;
   let gain = 0;
   for (let round = 0; round < prices.rounds; round++) {
     const here = tried[chosen];
     const tokens = budget.tokens === null ? 20 * here.P : Number(budget.tokens);
-    const losses = tried.map(({ N, P: _, depthLoss }) => {
-      const size = (here.P * N) / here.N;
-      const loss = Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + depthLoss;
-      return Number.isNaN(loss) ? Infinity : loss;
+    const losses = tried.map((each) => {
+      const size = (here.P * each.N) / here.N;
+      return Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + each.depthLoss;
     });
     const least = Math.min(...losses);
     chosen = losses.findIndex((loss) => loss <= least + prices.worth_leaving);
@@ -329,7 +336,7 @@ export function idealHeadDim(width, prices) {
   return prices.ideal_head_dim.find(([least]) => width >= least)[1];
 }
 
-const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
+export const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
 
 // One shape of a depth, a width and the feed-forward that meets the target best, and its price
 function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, size, prices) {
@@ -352,7 +359,11 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
     score = miss + prices.missing * Math.max(0, miss - prices.close);
     score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
     score += prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
-    score += style.head_dim === null && headDim < 64 && W >= 512 ? prices.unusual_heads : 0;
+    if (style.head_dim === null) {
+      score += prices.between.includes(headDim) ? prices.between_heads : 0;
+      score += W >= 512 && headDim < prices.narrow_heads ? prices.unusual_heads : 0;
+      score += W >= prices.small_width && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
+    }
     score += prices.stretching * Math.abs(Math.log(F / usual));
     if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);
     const heads = Math.floor(W / headDim);
@@ -361,6 +372,9 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
   }
   return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
 }
+
+// The head widths that are tried: first the usual ones, then those between them
+const headDims = ({ head_dim: given, prices }) => (given === null ? [...prices.head_dims, ...prices.between] : [given]);
 
 const usualDepths = (style, depth) => Math.max(1, rint(depth / style.pipeline_stages)) * style.pipeline_stages;
 
@@ -393,11 +407,14 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
   const ideal = idealHeadDim(centre, prices);
   let best = null;
   let search; // stays undefined where there was no need for one
-  for (const otherDepths of fixedDepth ? [false] : [false, true]) {
-    for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+  const allHeads = headDims(style);
+  const usualHeads = style.head_dim === null ? prices.head_dims : allHeads;
+  const passes = [[false, usualHeads], [false, allHeads.slice(usualHeads.length)]];
+  for (const [otherDepths, heads] of fixedDepth ? passes : [...passes, [true, allHeads]]) {
+    if (best !== null && !(best.score > prices.leaving_the_law)) break;
+    for (const headDim of heads) {
       const suits = headDim <= 2 * ideal && headDim >= (ideal >= 64 ? ideal / 2 : 8);
       if (!(suits || fixedWidth || style.head_dim !== null)) continue;
-      if (otherDepths && best !== null && !(best.score > prices.leaving_the_law)) continue;
       const step = widthStep(style, headDim);
       if (step > prices.largest) continue;
       const scores = [];
@@ -440,7 +457,7 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
   let best = null;
   let nearest = null;
   let tried = 0;
-  for (const headDim of style.head_dim ? [style.head_dim] : prices.head_dims) {
+  for (const headDim of headDims(style)) {
     const step = widthStep(style, headDim);
     if (step > prices.largest) continue;
     if (width === null && (widths === null || style.kv_heads !== null)) {
@@ -526,7 +543,8 @@ export function makePlan(settings, constants, laws) {
   const whole = exact(shape);
   const reached = budget.measureExactly(whole);
   const params = countParams(whole);
-  const left = optimum.gain !== null;
+  const onTheLaw = fixedSide === null && optimum.gain === null ? sizeOnLaw(style, laws, law, budget, shape, Number(params.block), prices) : null;
+  const left = optimum.gain !== null || onTheLaw !== null;
   const bySize = fixedSide === null && !left && budget.kind === "block"; // else the law is asked about the size that came out
   const law_params = bySize ? optimum.N : Number(params.block);
   const own = () => laws.depths(law, law_params).map((L) => (fixedSide === null && !Number.isNaN(L) ? Math.max(1, L) : L));
@@ -534,7 +552,7 @@ export function makePlan(settings, constants, laws) {
   const training = trainingMemory(whole, constants.training_precision);
   const bytes = constants.inference_bytes[settings.inference_precision];
   const weightBytes = (P) => (Number.isInteger(bytes) ? BigInt(bytes) * P : halfOf(P));
-  atLeastOne("data_parallel", settings.data_parallel);
+  fromOneTo(constants.largest, "data_parallel", settings.data_parallel);
   if (settings.zero > 3) throw new Refusal(`zero must be 0, 1, 2 or 3, not '${settings.zero}'.`);
   const split = { tensor_parallel: style.tensor_parallel, pipeline_stages: style.pipeline_stages, data_parallel: settings.data_parallel, zero: settings.zero };
   const isSplit = style.tensor_parallel > 1 || style.pipeline_stages > 1 || settings.data_parallel > 1 || settings.zero > 0;
@@ -552,7 +570,7 @@ export function makePlan(settings, constants, laws) {
   return {
     budget, style, law, law_params, law_depth, shape, params, tokens, candidates, search, reached,
     fixed: left ? "budget" : fixedSide,
-    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain } : null,
+    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain, on_the_law: onTheLaw } : null,
     data_parallel: settings.data_parallel,
     zero: settings.zero,
     batch: settings.batch,
@@ -571,6 +589,16 @@ export function makePlan(settings, constants, laws) {
       ...model, depth_over_law: model.depth / laws.depthAt(law, model.block),
     })),
   };
+}
+
+// What a shape of this size would take of a budget of memory or FLOPs at the law's depth, over it; null: it fits
+function sizeOnLaw(style, laws, law, budget, shape, N, prices) {
+  const depth = interval(laws.depths(law, N));
+  const least = depth.low || depth.value * (1 - prices.close);
+  if (!["memory", "flops"].includes(budget.kind) || shape.depth >= least) return null;
+  const width = style.widthOfBlocks(depth.value, N);
+  const times = budget.measureOf(style)(depth.value, width, style.usualHead(width), style.realFf(width)) / budget.amount;
+  return times > 1 + prices.close ? times : null;
 }
 
 // round(0.5 · P)

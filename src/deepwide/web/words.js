@@ -1,7 +1,7 @@
 // A plan and an audit in words, as the command line prints them: the planner's English from the planner's numbers.
 // Everything the page shows as text comes from here, so that one test compares all of it with `deepwide plan`.
 import { fixed, general, grouped, plural, rint, showBytes, showCount, signed, signedPercent } from "./numbers.js";
-import { idealHeadDim } from "./planner.js";
+import { idealHeadDim, widthStep } from "./planner.js";
 import { cacheElements, exact } from "./shape.js";
 
 export const NO_DATA = "no data";
@@ -57,7 +57,13 @@ function planNotes(plan, laws, prices) {
   }
   const usual = idealHeadDim(shape.width, prices);
   if (style.head_dim === null && shape.head_dim !== usual) {
-    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}`);
+    const isTiny = shape.head_dim < prices.least_heads && shape.width >= prices.small_width && plan.fixed === null;
+    note("head-width", `heads are ${shape.head_dim} wide instead of the usual ${usual} at this width: ${whyHeads(plan, usual)}${isTiny ? whyTinyHeads(plan, prices) : ""}`);
+  }
+  const tiny = plan.candidates.filter((c) => c.shape.head_dim < prices.least_heads && c.width >= prices.small_width && c.depth !== shape.depth);
+  if (style.head_dim === null && tiny.length) {
+    note("narrow-heads-at-other-depths", `at other depths (${tiny.map((c) => c.depth).join(", ")}) heads are narrower than ${prices.least_heads} ` +
+      "because no wider ones that divide as asked come as near to the size");
   }
   const devices = style.tensor_parallel;
   if (style.kv_heads && style.kv_heads % devices) {
@@ -75,7 +81,7 @@ function planNotes(plan, laws, prices) {
   }
   if (plan.zero && plan.data_parallel <= 1) {
     note("zero-without-copies", `ZeRO ${plan.zero} shares what data-parallel copies would each hold, and there is one copy, so it changes nothing: ` +
-      "give the number of copies (data_parallel) as well");
+      "say how many data-parallel copies there are");
   }
   return notes;
 }
@@ -90,14 +96,32 @@ function whyHeads({ style, shape, budget, reached }, usual) {
   return `with heads of ${usual} the same shape would take ${fixed(Number(withUsual) / budget.amount, 2)} times the budget`;
 }
 
-function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
+// What heads of 32 would ask for instead
+function whyTinyHeads({ style, shape, budget, law_depth: lawDepth }, { least_heads: least, largest }) {
+  const step = widthStep(style, least);
+  if (step > largest) return `; no width has heads of ${least} as asked`;
+  if (shape.width % step === 0) {
+    const wider = budget.measureExactly(exact(style.shape(shape.depth, shape.width, least, shape.ff_width)));
+    return `; with heads of ${least} it would take ${fixed(Number(wider) / budget.amount, 2)} times the budget`;
+  }
+  const units = Math.floor(shape.width / step);
+  const widths = [units * step, (units + 1) * step].filter((width) => width).map((width) => {
+    const depth = style.depthFor(width, style.usualFf(width), budget.amount, budget.measureOf(style), least);
+    return { width, depth, far: Math.abs(Math.log(Math.max(depth, 1e-3) / lawDepth.value)) };
+  });
+  const { width, depth } = widths.reduce((one, other) => (other.far < one.far ? other : one));
+  const layers = depth >= 1 ? `${fixed(depth / lawDepth.value, 1)} times the law's depth` : "less than one layer";
+  return `; heads of ${least} would need a width of ${grouped(width)}, and at this budget ${layers}`;
+}
+
+function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain, on_the_law: times } }, laws) {
   let takes = `attention over ${grouped(shape.context)} tokens takes FLOPs`;
   if (budget.kind === "memory") {
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
   }
   const text = `in every layer ${takes}, so fewer layers leave room for more parameters: `;
-  if (!Number.isFinite(gain)) return `${text}with as many as the ${law.name} law asks for there is room for none`;
+  if (gain === null) return `${text}at the ${law.name} law's depth this size would take ${general(times, 2)} times the budget`;
   const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
   return `${text}a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
