@@ -161,11 +161,11 @@ def test_a_limit_that_does_not_bind_changes_nothing(budget: str, options: dict[s
 
 
 def test_a_limit_that_binds_takes_what_is_better_than_the_plan_without_one() -> None:
-    """A quicker shape of 0.1% less expected loss was left out, for one of 0.3% more."""
-    options: dict[str, Any] = {"kind": "memory", "kv_heads": 1, "machine": "eager"}
-    free = limited("92MB", **options).speed
+    """A quicker shape of less expected loss was left out, for one of more."""
+    options: dict[str, Any] = {"kind": "memory", "machine": "eager"}
+    free = limited("510MB", **options).speed
     assert free is not None
-    quick = limited("92MB", **options, latency=f"{900 * free.decode_seconds.value:.6f}ms").speed
+    quick = limited("510MB", **options, latency=f"{900 * free.decode_seconds.value:.6f}ms").speed
     assert quick is not None
     assert quick.loss_percent.value < 0
     assert not quick.without_limit.chosen

@@ -343,9 +343,7 @@ def plan(
             fixed = fixed or "latency"
             tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
     reached, params = float(limit.measure(shape)), shape.params
-    gain = float(optimum.gain[0]) if optimum.left[0] else None
-    on_the_law = _on_the_law(wanted, chosen, limit, shape) if fixed is None and gain is None else None
-    left = fixed is None and (gain is not None or on_the_law is not None)
+    left = fixed is None and bool(optimum.left[0])
     fixed = "budget" if left else fixed
     # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
     if fixed is None and kind == "block":
@@ -393,7 +391,9 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=([fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), gain, on_the_law)] if left else [])
+        notes=(
+            [fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), float(optimum.gain[0]))] if left else []
+        )
         + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
@@ -438,20 +438,6 @@ def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Sha
     from deepwide.planning.speed import Search
 
     return Search(style, law, compute_law(compute), limit, shape, limit.tokens or 20 * shape.active_params, at_most)
-
-
-def _on_the_law(style: Style, law: DepthLaw, budget: Budget, shape: Shape) -> float | None:
-    """What a shape of this size would take of a budget of memory or FLOPs at the law's depth, over it; None: it fits.
-
-    No loss data may reach the few layers that fit, and then no gain is known.
-    """
-    N = shape.params.active_block
-    depth = law.depth(N).at()
-    if budget.kind not in ("memory", "flops") or shape.depth >= (depth.low or depth.value * (1 - CLOSE)):
-        return None
-    taken = budget.measure(style.grid(depth.value, width_of_blocks(style, depth.value, float(N))))
-    times = float(taken) / budget.amount
-    return times if times > 1 + CLOSE else None
 
 
 def _law_width(style: Style, depth: Interval, block_params: float) -> Interval:

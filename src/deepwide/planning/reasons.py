@@ -338,26 +338,20 @@ def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float
     return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
 
 
-def fewer_layers(
-    budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float | None, on_the_law: float | None
-) -> Note:
+def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
     """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget.
 
-    `gain` is in ln of the expected loss; where it is not known, `on_the_law` is what a shape of this size would take of
-    the budget at the law's depth.
+    `gain` is in ln of the expected loss.
     """
     takes = f"attention over {shape.context:,} tokens takes FLOPs"
     if budget.kind == "memory":
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
-    text = f"in every layer {takes}, so fewer layers leave room for more parameters: "
-    if gain is None:
-        text += f"at the {law.name} law's depth this size would take {on_the_law:.2g} times the budget"
-        return Note.of("fewer-layers", text, times_the_budget=on_the_law)
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
-    text += (
-        f"a shape of this budget on the {law.name} law would have {layers}, {show_count(law_size)} block parameters "
-        f"and {math.expm1(gain):+.1%} of expected loss"
+    text = (
+        f"in every layer {takes}, so fewer layers leave room for more parameters: a shape of this budget on the "
+        f"{law.name} law would have {layers}, {show_count(law_size)} block parameters and {math.expm1(gain):+.1%} of "
+        "expected loss"
     )
     return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
 

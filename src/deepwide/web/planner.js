@@ -543,8 +543,7 @@ export function makePlan(settings, constants, laws) {
   const whole = exact(shape);
   const reached = budget.measureExactly(whole);
   const params = countParams(whole);
-  const onTheLaw = fixedSide === null && optimum.gain === null ? sizeOnLaw(style, laws, law, budget, shape, Number(params.block), prices) : null;
-  const left = optimum.gain !== null || onTheLaw !== null;
+  const left = optimum.gain !== null;
   const bySize = fixedSide === null && !left && budget.kind === "block"; // else the law is asked about the size that came out
   const law_params = bySize ? optimum.N : Number(params.block);
   const own = () => laws.depths(law, law_params).map((L) => (fixedSide === null && !Number.isNaN(L) ? Math.max(1, L) : L));
@@ -570,7 +569,7 @@ export function makePlan(settings, constants, laws) {
   return {
     budget, style, law, law_params, law_depth, shape, params, tokens, candidates, search, reached,
     fixed: left ? "budget" : fixedSide,
-    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain, on_the_law: onTheLaw } : null,
+    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain } : null,
     data_parallel: settings.data_parallel,
     zero: settings.zero,
     batch: settings.batch,
@@ -589,16 +588,6 @@ export function makePlan(settings, constants, laws) {
       ...model, depth_over_law: model.depth / laws.depthAt(law, model.block),
     })),
   };
-}
-
-// What a shape of this size would take of a budget of memory or FLOPs at the law's depth, over it; null: it fits
-function sizeOnLaw(style, laws, law, budget, shape, N, prices) {
-  const depth = interval(laws.depths(law, N));
-  const least = depth.low || depth.value * (1 - prices.close);
-  if (!["memory", "flops"].includes(budget.kind) || shape.depth >= least) return null;
-  const width = style.widthOfBlocks(depth.value, N);
-  const times = budget.measureOf(style)(depth.value, width, style.usualHead(width), style.realFf(width)) / budget.amount;
-  return times > 1 + prices.close ? times : null;
 }
 
 // round(0.5 · P)

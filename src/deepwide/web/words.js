@@ -114,16 +114,14 @@ function whyTinyHeads({ style, shape, budget, law_depth: lawDepth }, { least_hea
   return `; heads of ${least} would need a width of ${grouped(width)}, and at this budget ${layers}`;
 }
 
-function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain, on_the_law: times } }, laws) {
+function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
   let takes = `attention over ${grouped(shape.context)} tokens takes FLOPs`;
   if (budget.kind === "memory") {
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
   }
-  const text = `in every layer ${takes}, so fewer layers leave room for more parameters: `;
-  if (gain === null) return `${text}at the ${law.name} law's depth this size would take ${general(times, 2)} times the budget`;
   const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
-  return `${text}a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
+  return `in every layer ${takes}, so fewer layers leave room for more parameters: a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
 }
 
