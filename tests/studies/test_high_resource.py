@@ -11,7 +11,7 @@ from deepwide.model import SCHEMES
 from deepwide.run import RunFolder, read_runs
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.high_resource import BEST, DEEPER_BLEU, DEEPER_LOSS, RESCUED, _row
-from studies.published import check_judged_by_the_rules_that_stand_here
+from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
 
 SMALL = ("encoders=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "beam=2")
 ABOVE, BELOW, UNCLEAR = Interval(1.0, 0.5, 1.5), Interval(-1.0, -1.5, -0.5), Interval(0.2, -0.3, 0.7)
@@ -80,3 +80,15 @@ def test_settings_that_measure_nothing_cost_a_sentence(
 
 def test_what_is_published_was_judged_by_these_rules() -> None:
     check_judged_by_the_rules_that_stand_here("high-resource")
+
+
+def test_the_page_quotes_what_was_measured() -> None:
+    measured = published("high-resource").measured
+    rows = [
+        f"| {row['encoder']} | {row['scheme']} | {row['loss']:.2f} | {row['bleu']:.1f} |"
+        for row in measured.tables["shapes"]
+    ]
+    less = measured.numbers[DEEPER_BLEU]
+    assert less.low is not None
+    assert less.high is not None
+    check_said_on_the_page(*rows, f"{-less.value:.1f} BLEU less than 6 ({-less.high:.1f} to {-less.low:.1f})")
