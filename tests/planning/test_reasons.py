@@ -171,6 +171,48 @@ def test_where_the_cache_leaves_room_for_few_layers_the_budget_is_named() -> Non
     assert "depth-pushed" not in [note.code for note in best.notes]
 
 
+def test_depths_of_the_same_size_that_the_budget_does_not_hold_are_named() -> None:
+    best = plan("80GB", kind="memory", context="128Ki", batch=16, kv_heads=8)
+    note = next(note for note in best.notes if note.code == "depths-over-budget")
+    deep = best.candidates[-1]
+    cache = 2 * 2 * 8 * deep.head_dim * deep.depth * 16 * 2**17
+    assert deep.budget_share == pytest.approx((2 * deep.total_params + cache) / 80e9)
+    assert f"{deep.depth} layers {deep.budget_share:.2f} times" in note.text
+    assert f"takes {deep.budget_share:.2f} times the budget" in best.brief().splitlines()[-1]
+    assert "depths-over-budget" not in [note.code for note in plan("1.3B", context="128Ki").notes]
+
+
+def test_where_the_cache_decides_key_value_heads_are_named() -> None:
+    note = next(n for n in plan("80GB", kind="memory", context="128Ki", batch=16).notes if n.code == "fewer-layers")
+    assert "less with fewer key/value heads" in note.text
+    fewer = plan("80GB", kind="memory", context="128Ki", batch=16, kv_heads=8)
+    assert "less with fewer" not in next(n for n in fewer.notes if n.code == "fewer-layers").text
+
+
+def test_tokens_that_do_not_reckon_with_attention_are_noted() -> None:
+    """A fresh user's find: "compute-optimal" with 86 tokens per parameter, three quarters of the FLOPs attention."""
+    codes = {context: [n.code for n in plan("1e22", kind="flops", context=context).notes] for context in (2048, 131072)}
+    assert "tokens-without-attention" in codes[131072]
+    assert "tokens-without-attention" not in codes[2048]
+    given = plan("1e22", kind="flops", context=131072, tokens="60B")
+    assert "tokens-without-attention" not in [n.code for n in given.notes]
+    s = (best := plan("1e22", kind="flops", context=131072)).shape
+    note = next(n for n in best.notes if n.code == "tokens-without-attention")
+    others = 6 * (best.params.total - s.vocab * s.width)  # the embedding is looked up
+    assert note.data["attention_share"] == pytest.approx(1 - others / best.train_flops_per_token, abs=0.01)
+
+
+def test_a_brief_plan_has_devices_and_what_makes_it_doubtful() -> None:
+    lines = plan("7B", tensor_parallel=8, data_parallel=8, zero=3).brief().splitlines()
+    assert len(lines) == 5
+    assert "per device" in lines[1]
+    assert "extrapolated by a factor 2.5" in lines[2]
+    assert plan("7B", zero=3).brief().splitlines()[-1].startswith("note: ZeRO 3 shares")
+    assert "push the depth to 11" in plan("7B", tensor_parallel=1000).brief()
+    quick = plan("7B", throughput=5000, batch=32, kv_heads=8, context="8Ki").brief().splitlines()
+    assert quick[-1].endswith("too slow for the limit")
+
+
 def test_zero_without_copies_says_what_to_do() -> None:
     alone = plan("1.3B", zero=3)
     assert "zero-without-copies" in [note.code for note in alone.notes]
@@ -192,7 +234,7 @@ def test_a_plan_with_one_depth_only_does_not_blame_the_loss_data() -> None:
     lonely = plan("10M", tensor_parallel=64)
     assert len(lonely.candidates) == 1
     assert "No other depth that was tried divides as asked" in lonely.reason
-    assert lonely.brief().splitlines()[3:] == ["no other depth that was tried divides as asked at this size"]
+    assert lonely.brief().splitlines()[3] == "no other depth that was tried divides as asked at this size"
 
 
 def test_narrow_heads_at_other_depths_are_noted() -> None:

@@ -171,6 +171,17 @@ def test_a_limit_that_binds_takes_what_is_better_than_the_plan_without_one() -> 
     assert not quick.without_limit.chosen
 
 
+@pytest.mark.parametrize(("budget", "limit"), [
+    ("7B", {"throughput": 2000, "batch": 32}), ("70B", {"latency": "15ms", "batch": 8}),
+])  # fmt: skip
+def test_asking_for_narrower_heads_finds_nothing_better(budget: str, limit: dict[str, Any]) -> None:
+    """A fresh user's find: with 8 key/value heads, heads of 64 halve the cache, and wide shapes were tried with 128."""
+    options: dict[str, Any] = {"kv_heads": 8, "context": "32Ki", **limit}
+    free, narrow = limited(budget, **options), limited(budget, **options, head_dim=64)
+    assert free.params.active_block >= 0.99 * narrow.params.active_block
+    assert free.shape.head_dim == 64
+
+
 def test_what_is_quicker_and_better_by_the_loss_data_alone_is_named() -> None:
     answer = limited("1.3B", machine="eager")
     speed = answer.speed

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deepwide.planning.speed import Search, SpeedLimit
     from deepwide.timing import MachineProfile
 
+IN_BRIEF = {"depth-pushed", "zero-without-copies", "tokens-without-attention"}  # notes that `brief` has too
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 # The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
@@ -121,6 +122,7 @@ class Candidate:
     step_time: Interval
     decode_time: float
     device: DeviceShare | None = None  # of the fullest device, where the model is split
+    budget_share: float = 1.0  # what it takes of the budget
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,8 @@ class Plan(Answer):
     def brief(self) -> str:
         """The plan in five lines that fit a chat message; in four where only one other depth divides as asked, or none.
 
+        What makes the plan doubtful is one line more.
+
         >>> plan("1.3B").brief().splitlines()[0]
         '1.3B block parameters: 42 layers × 1,536 wide, 24 heads of 64, feed-forward 4,672 (llama)'
         """
@@ -226,15 +230,40 @@ class Plan(Answer):
         lines = [
             f"{self.used}: {plural(s.depth, 'layer')} × {s.width:,} wide, {heads}, {inner} ({self.family})",
             f"{size}; {show_count(self.tokens)} tokens take "
-            f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}",
-            f"best depth {_layers(self.law_depth)} by the {self.law} law"
+            f"{self.train_flops:.2g} FLOPs; {show_bytes(self.inference_bytes)} to serve{quick}{self._per_device}",
+            f"best depth {_layers(self.law_depth)} by the {self.law} law{self._beyond}"
             + (f", {_layers(shown)} by all public loss data" if shown else "")
             + (" (dense models at the active size: no data on experts)" if moe else "")
             + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
         ]
-        others = [_brief(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
+        others = [self._instead(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
         lines += others or ["no other depth that was tried divides as asked at this size"]
+        lines += [f"note: {note.text}" for note in self.notes if note.code in IN_BRIEF]
         return "\n".join(lines)
+
+    @property
+    def _beyond(self) -> str:
+        factors = [note.data["factor"] for note in self.notes if note.code == "law-extrapolated"]
+        return f" (extrapolated by a factor {factors[0]:.2g})" if factors else ""
+
+    @property
+    def _per_device(self) -> str:
+        own = next((c.device for c in self.candidates if c.depth == self.shape.depth), None)
+        if own is None:
+            return ""
+        return f"; per device {show_bytes(own.training_bytes)} to train, {show_bytes(own.serving_bytes)} to serve"
+
+    def _instead(self, c: Candidate) -> str:
+        loss = "no loss data"
+        if c.loss_percent is not None:
+            loss = f"loss {c.loss_percent.value:+.2f}% ({c.loss_percent.low:+.2f} to {c.loss_percent.high:+.2f})"
+        text = f"{c.depth} × {c.width:,} instead: {loss}, step {c.step_time.value:.2f}×, decode {c.decode_time:.2f}×"
+        if c.budget_share > 1 + CLOSE:
+            text += f", takes {c.budget_share:.2f} times the budget"
+        if self.speed is not None and self.speed.limit_seconds is not None:
+            slow = c.decode_time * self.speed.decode_seconds.value > self.speed.limit_seconds
+            text += ", too slow for the limit" if slow else ""
+        return text
 
     def rows(self) -> list[dict[str, Any]]:
         """The same budget at several depths, one row per shape; `recommended` marks the plan's own."""
@@ -264,13 +293,6 @@ class Plan(Answer):
 
 def _layers(depth: Interval) -> str:
     return f"{depth.value:.0f}" + ("" if depth.low is None else f" ({depth.low:.0f} to {depth.high:.0f})")
-
-
-def _brief(c: Candidate) -> str:
-    loss = "no loss data"
-    if c.loss_percent is not None:
-        loss = f"loss {c.loss_percent.value:+.2f}% ({c.loss_percent.low:+.2f} to {c.loss_percent.high:+.2f})"
-    return f"{c.depth} × {c.width:,} instead: {loss}, step {c.step_time.value:.2f}×, decode {c.decode_time:.2f}×"
 
 
 def plan(
@@ -357,7 +379,7 @@ def plan(
     per_token = flops(shape, convention="causal").training_per_token
     train_tokens = limit.tokens or 20 * unlimited.active_params  # what a limit on time costs is at equal tokens
     split = _split(wanted, limit, data_parallel, zero)
-    candidates = _candidates(wanted, shape, chosen, law_params, decode, split)
+    candidates = _candidates(wanted, shape, chosen, law_params, decode, split, limit)
     search = None
     if shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
@@ -476,8 +498,8 @@ class Decoding:
             rate = float(parse_bytes(bandwidth.strip().removesuffix("/s")) if isinstance(bandwidth, str) else bandwidth)
         except (TypeError, ValueError):  # a DeepwideError too: it would speak of a memory size
             rate = math.nan
-        if not 0 < rate < math.inf:
-            raise DeepwideError(f"bandwidth must be above 0 bytes per second, such as 3350GB, not {quoted(bandwidth)}.")
+        if not 1e6 <= rate < math.inf:
+            raise DeepwideError(f"bandwidth must be 1 MB per second or more, such as 3350GB, not {quoted(bandwidth)}.")
         if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
             raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
         given = f"{rate / 1e9:g} GB/s and {layer_us:g} µs per layer, as given"
@@ -499,6 +521,7 @@ def _candidates(
     law_params: float,
     decode: "Decoding | SpeedLimit",
     split: Split | None,
+    budget: Budget,
 ) -> list[Candidate]:
     """About the same block parameters at other depths; those that constraints push off the size are left out."""
     stages, size = style.pipeline_stages, Budget.of(best.params.active_block)
@@ -528,6 +551,7 @@ def _candidates(
                 step_time=decode.step_time(shape, best) or step_time_ratio(shape.depth, best.depth),
                 decode_time=decode.seconds(shape) / decode.seconds(best),
                 device=None if split is None else split.share(shape),
+                budget_share=float(budget.measure(shape)) / budget.amount,
             )
         )
     return rows

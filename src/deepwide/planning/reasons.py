@@ -16,11 +16,12 @@ from deepwide.planning.budget import Budget
 from deepwide.planning.rounding import CLOSE, LEAST_HEADS, SMALL_WIDTH, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
-from deepwide.shape import Shape, cache_elements
+from deepwide.shape import Shape, cache_elements, causal_training_flops
 
 if TYPE_CHECKING:
     from deepwide.planning.planner import Candidate
 
+ATTENTION_SHARE = 0.2  # of the FLOPs: from there on a compute-optimal number of tokens is noted
 COST_SOURCE = (
     f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
     "depth whichever law plans"
@@ -290,6 +291,18 @@ def plan_notes(
             "come as near to the size"
         )
         notes.append(Note.of("narrow-heads-at-other-depths", text, depths=tiny))
+    over = [c for c in others if c.budget_share > 1 + CLOSE]
+    if budget.kind in ("memory", "flops") and over:
+        each = ", ".join(f"{plural(c.depth, 'layer')} {c.budget_share:.2f} times" for c in over)
+        text = f"at this size other depths take more than the budget: {each}"
+        notes.append(Note.of("depths-over-budget", text, depths=[c.depth for c in over]))
+    share = 6 * shape.depth * shape.context * shape.heads * shape.head_dim / causal_training_flops(shape)
+    if budget.compute and share > ATTENTION_SHARE:
+        text = (
+            f"attention over {shape.context:,} tokens takes {share:.0%} of the FLOPs, which the compute-optimal number "
+            "of tokens does not reckon with: with fewer tokens a larger model may have less loss"
+        )
+        notes.append(Note.of("tokens-without-attention", text, attention_share=share))
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
@@ -347,6 +360,8 @@ def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, g
     if budget.kind == "memory":
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
+        if shape.kv_heads == shape.heads > 1:
+            takes += ", and less with fewer key/value heads"
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text = (
         f"in every layer {takes}, so fewer layers leave room for more parameters: a shape of this budget on the "

@@ -24,7 +24,7 @@ from deepwide.errors import DeepwideError
 from deepwide.laws import ComputeLaw, DepthLaw, own_cost, own_shape_costs, shape_cost, shape_costs
 from deepwide.planning.budget import Budget
 from deepwide.planning.reasons import Speed, SpeedRow
-from deepwide.planning.rounding import shapes_near
+from deepwide.planning.rounding import NARROW_HEADS, shapes_near
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_count, parse_seconds, show_time
 from deepwide.shape import INFERENCE_BYTES, Shape, device_memory
@@ -197,8 +197,19 @@ class Search:
         D = np.array([depths[row] for row, _ in steps], dtype=float)
         shares = np.exp(-np.array([step for _, step in steps]) * math.log(SMALLEST) / (SHARES * FINER))
         amounts, measure = shares * self.budget.amount, self.budget.measure
-        widths = self.style.width_for(D, amounts, measure)
-        rows = shapes_near(self.style, amounts, D, widths, measure, never_over=self.never_over, any_heads=any_heads)
+        rows = {
+            row
+            for style in self.styles
+            for row in shapes_near(
+                style,
+                amounts,
+                D,
+                style.width_for(D, amounts, measure),
+                measure,
+                never_over=self.never_over,
+                any_heads=any_heads,
+            )
+        }
         shapes = [self.style.shape(*row) for row in sorted(rows)]
         shapes = [shape for shape in shapes if shape not in known and float(measure(shape)) <= self.most]
         sizes = [(shape.depth, shape.params.active_block) for shape in shapes]
@@ -211,6 +222,12 @@ class Search:
         return known | {
             shape: _Option(shape, speed.seconds(shape), loss, data) for shape, loss, data in more if loss == loss
         }
+
+    @property
+    def styles(self) -> list[Style]:
+        """Usual heads, and ones of 64: with a given number of key/value heads they halve the cache of ones of 128."""
+        narrow = self.style.head_dim is None and self.style.kv_heads is not None
+        return [self.style, *([self.style.model_copy(update={"head_dim": NARROW_HEADS})] if narrow else [])]
 
     def depths(self, fixed: int | None) -> list[int]:
         """Depths in whole stages, from a twelfth of the deepest: the plan's, or the law's if that is deeper."""

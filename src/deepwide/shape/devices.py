@@ -212,11 +212,14 @@ def _check(shape: Shape, t: int, p: int, zero: int) -> None:
     if shape.depth % p:
         raise DeepwideError(f"{shape.depth} layers do not divide over {p} pipeline stages.")
     dense = shape.experts is None or shape.experts.dense_layers  # else the feed-forward's width means nothing
-    if shape.heads % t or (dense and shape.ff_width % t) or (shape.kv_heads % t and t % shape.kv_heads):
-        raise DeepwideError(
-            f"{shape.heads} heads, {shape.kv_heads} key/value heads and a feed-forward of {shape.ff_width:,} do not "
-            f"divide over {t} tensor parallel ranks."
-        )
+    wrong = [f"{shape.heads} heads"] if shape.heads % t else []
+    if shape.kv_heads % t and t % shape.kv_heads:
+        wrong.append(f"{shape.kv_heads} key/value heads")
+    if dense and shape.ff_width % t:
+        wrong.append(f"a feed-forward of {shape.ff_width:,}")
+    if wrong:
+        verb = "does" if wrong[0].startswith("a ") else "do"
+        raise DeepwideError(f"{' and '.join(wrong)} {verb} not divide over {t} tensor parallel ranks.")
 
 
 def _check_experts(shape: Shape, t: int, z: int, e: int) -> None:

@@ -73,6 +73,7 @@ PLANNER = {
     "bandwidth": "BANDWIDTH",
     "layer_us": "LAYER_US",
     "cost_source": "COST_SOURCE",
+    "attention_share": "ATTENTION_SHARE",
 }
 AUDIT = {
     "within": "WITHIN",

@@ -515,8 +515,8 @@ function decoding(settings) {
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
   }
-  if (!(rate > 0 && rate < Infinity)) {
-    throw new Refusal(`bandwidth must be above 0 bytes per second, such as 3350GB, not ${pythonRepr(text.slice(0, 40))}.`);
+  if (!(rate >= 1e6 && rate < Infinity)) {
+    throw new Refusal(`bandwidth must be 1 MB per second or more, such as 3350GB, not ${pythonRepr(text.slice(0, 40))}.`);
   }
   const overhead = settings.layer_us;
   if (!(overhead >= 0 && overhead <= 1e6)) throw new Refusal(`layer_us must be from 0 to 1e6 microseconds per layer, not '${overhead}'.`);
@@ -560,6 +560,7 @@ export function makePlan(settings, constants, laws) {
   const perToken = causalTrainingFlops(whole);
   const widthAt = (L) => (L === null ? null : style.widthOfBlocks(L, law_params));
   const candidates = findCandidates(style, shape, params.block, law, laws, law_params, decodeSeconds, constants);
+  for (const c of candidates) c.budget_share = Number(budget.measureExactly(exact(c.shape))) / budget.amount;
   for (const c of isSplit ? candidates : []) c.device = deviceShare(exact(c.shape), split, constants.training_precision, weightBytes, settings.batch);
   let search = null;
   if (Math.abs(reached / budget.amount - 1) > prices.close) {
@@ -578,6 +579,7 @@ export function makePlan(settings, constants, laws) {
     law_width: { value: widthAt(law_depth.value), low: widthAt(law_depth.high), high: widthAt(law_depth.low) },
     measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params),
     train_flops: perToken * Number(tokens),
+    attention_share: Number(6n * whole.depth * whole.context * whole.heads * whole.head_dim) / perToken,
     training_bytes_per_sequence: training.perSequence,
     training_state_bytes: training.state,
     split: isSplit ? split : null,

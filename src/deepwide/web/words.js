@@ -65,6 +65,15 @@ function planNotes(plan, laws, prices) {
     note("narrow-heads-at-other-depths", `at other depths (${tiny.map((c) => c.depth).join(", ")}) heads are narrower than ${prices.least_heads} ` +
       "because no wider ones that divide as asked come as near to the size");
   }
+  const over = plan.candidates.filter((c) => c.budget_share > 1 + prices.close && c.depth !== shape.depth);
+  if (["memory", "flops"].includes(budget.kind) && over.length) {
+    const each = over.map((c) => `${plural(c.depth, "layer")} ${fixed(c.budget_share, 2)} times`).join(", ");
+    note("depths-over-budget", `at this size other depths take more than the budget: ${each}`);
+  }
+  if (budget.compute && plan.attention_share > prices.attention_share) {
+    note("tokens-without-attention", `attention over ${grouped(shape.context)} tokens takes ${fixed(100 * plan.attention_share, 0)}% of the FLOPs, which the ` +
+      "compute-optimal number of tokens does not reckon with: with fewer tokens a larger model may have less loss");
+  }
   const devices = style.tensor_parallel;
   if (style.kv_heads && style.kv_heads % devices) {
     const uneven = devices % style.kv_heads ? ", unevenly, and memory per device is not counted" : "";
@@ -119,6 +128,7 @@ function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }
   if (budget.kind === "memory") {
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
+    if (shape.kv_heads === shape.heads && shape.heads > 1) takes += ", and less with fewer key/value heads";
   }
   const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
   return `in every layer ${takes}, so fewer layers leave room for more parameters: a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
