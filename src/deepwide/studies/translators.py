@@ -189,8 +189,9 @@ def bleu_difference(
 ) -> Interval:
     """BLEU of one kind of network less another's, mean over the seeds that both have, with its 95% interval.
 
-    Two things vary: sentences (the paired bootstrap of each seed) and seeds (Student's t). Their variances are added;
-    that of the sentences is not divided by the number of seeds, which share them. No interval from a single seed.
+    Two things vary: sentences (the paired bootstrap of each seed) and seeds. Their variances are added; that of the
+    sentences is not divided by the number of seeds, which share them. The quantile is Student's at the degrees of
+    freedom of the sum (Satterthwaite 1946), and the interval no narrower than that of seeds alone. None from one seed.
     """
     needs("scipy", "fit")
     from scipy.stats import norm, t
@@ -203,10 +204,13 @@ def bleu_difference(
     over_seeds = mean_interval([d.value for d in differences])
     if over_seeds.low is None:
         return over_seeds
-    quantile = float(t.ppf(0.975, len(seeds) - 1))
-    seed_error = (over_seeds.value - over_seeds.low) / quantile
+    by_seed = ((over_seeds.value - over_seeds.low) / float(t.ppf(0.975, len(seeds) - 1))) ** 2
     widths = [(d.high - d.low) / (2 * norm.ppf(0.975)) for d in differences if d.low is not None and d.high is not None]
-    half = quantile * math.hypot(seed_error, math.sqrt(math.fsum(w * w for w in widths) / len(widths)))
+    by_sentence = math.fsum(w * w for w in widths) / len(widths)
+    variance = by_seed + by_sentence
+    freedom = by_seed**2 / (len(seeds) - 1) + by_sentence**2 / max(1, len(wanted) - 1)
+    together = math.sqrt(variance) * float(t.ppf(0.975, variance**2 / freedom)) if variance else 0.0
+    half = max(together, over_seeds.value - over_seeds.low)
     return Interval(over_seeds.value, over_seeds.value - half, over_seeds.value + half)
 
 
