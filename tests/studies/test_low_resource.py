@@ -118,3 +118,24 @@ def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() ->
         rows = [row for row in shapes if row["examples"] == examples]
         losses, scores = (" | ".join(f"{row[n]:.{d}f}" for row in rows) for n, d in (("loss", 2), ("bleu", 1)))
         check_said_on_the_page(f"| {examples or 29000:,} | least loss | {losses} |", f"| BLEU | {scores} |")
+
+
+def test_the_run_on_afrikaans_stands_on_the_page_too() -> None:
+    check_judged_by_the_rules_that_stand_here("low-resource", "afrikaans")
+    measured = published("low-resource", "afrikaans").measured
+    shapes = measured.tables["shapes"]
+    losses, scores = ([f"{row[name]:.{digits}f}" for row in shapes] for name, digits in (("loss", 2), ("bleu", 1)))
+    less = measured.tables["compared"][0]
+    gain = measured.tables["compared"][1]
+    check_said_on_the_page(
+        f"least loss {losses[0]}, {losses[1]} and {losses[2]} and BLEU {scores[0]}, {scores[1]} and {scores[2]}",
+        f"{less['bleu']:.1f} BLEU (−{-less['bleu_low']:.1f} to {less['bleu_high']:.1f})",
+        f"6 + 6 gain {-gain['loss']:.2f} on 1 + 1 ({-gain['high']:.2f} to {-gain['low']:.2f})",
+    )
+
+
+def test_the_page_quotes_the_difference_that_the_rule_judges() -> None:
+    less = published("low-resource").measured.numbers[DEEP_BLEU]
+    assert less.low is not None
+    assert less.high is not None
+    check_said_on_the_page(f"{-less.value:.1f} BLEU less than 3 + 3 ({-less.low:.1f} less to {less.high:.1f} more)")
