@@ -247,7 +247,7 @@ def test_a_study_interrupted_while_measuring_stops_at_once_and_says_what_is_save
         ("run", "toys", "--set", "steps=many"),
         ("run", "toys", "--set", "steps=[1]"),
         ("run", "toys", "--set", "steps.of=1"),
-        ("run", "toys", "--set", "depths=3"),
+        ("run", "toys", "--set", "depths=3,x"),
         ("run", "toys", "--set", "depths=[1.5]"),
         ("run", "toys", "--set", "depths=[nan]"),
         ("run", "toys", "--preset", "huge"),
