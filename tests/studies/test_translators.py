@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ BAD = [[text.replace("sits", "is") if i % (2 + s) == 0 else text for i, text in 
 
 def test_a_difference_in_bleu_has_the_errors_of_sentences_and_of_seeds() -> None:
     pytest.importorskip("sacrebleu", reason="needs the translate extra")
+    stats = pytest.importorskip("scipy.stats", reason="needs the fit extra")
     number = bleu_difference(runs(*GOOD), runs(*BAD), WANTED)
     each = [bleu(ours, WANTED, theirs).difference for ours, theirs in zip(GOOD, BAD, strict=True)]
     values = [answer.value for answer in each if answer is not None]
@@ -106,7 +108,14 @@ def test_a_difference_in_bleu_has_the_errors_of_sentences_and_of_seeds() -> None
     over_seeds = mean_interval(values)
     assert number.low is not None
     assert over_seeds.low is not None
-    assert number.low <= over_seeds.low, "sentences vary too"
+    assert number.low <= over_seeds.low
+    by_seed = statistics.variance(values) / 3
+    by_sentence = statistics.fmean(((d.high - d.low) / 2 / 1.959963985) ** 2 for d in each if d)  # type: ignore[operator]
+    freedom = (by_seed + by_sentence) ** 2 / (by_seed**2 / 2 + by_sentence**2 / (len(WANTED) - 1))
+    half = math.sqrt(by_seed + by_sentence) * stats.t.ppf(0.975, freedom)
+    assert number.value - number.low == pytest.approx(max(half, over_seeds.value - over_seeds.low)), (
+        "sentences vary too"
+    )
     alike = bleu_difference(runs(GOOD[0], GOOD[0]), runs(BAD[0], BAD[0]), WANTED)
     assert alike.low is not None
     assert each[0] is not None
