@@ -149,21 +149,6 @@ def show_time(seconds: float) -> str:
     return f"{_plain(seconds / 1e-9, 3)} ns"
 
 
-def show_wait(seconds: float) -> str:
-    """A long time for waiting.
-
-    >>> show_wait(45.2), show_wait(200), show_wait(9000)
-    ('45 s', '3 min 20 s', '2 h 30 min')
-    """
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def plural(count: int, noun: str) -> str:
     """A count with its noun.
 

@@ -13,7 +13,7 @@ from deepwide.answers import Interval
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.cli.tables import add, show, show_facts, table
 from deepwide.errors import needs
-from deepwide.quantities import show_count, show_wait
+from deepwide.quantities import show_count, show_seconds
 
 if TYPE_CHECKING:
     from deepwide.timing import MachineProfile
@@ -71,7 +71,7 @@ def time(
 
         def progress(words: str, share: float, left: float) -> None:
             nonlocal latest
-            wait = "" if math.isnan(left) else f"{show_wait(left)} left"
+            wait = "" if math.isnan(left) else f"{show_seconds(left)} left"
             bar.update(task, completed=share, description=words, left=wait)
             round_now = words.partition(",")[0]
             if not words.startswith("round "):  # of the whole, not of one shape

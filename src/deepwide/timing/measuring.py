@@ -18,7 +18,7 @@ import torch
 from deepwide import __version__
 from deepwide.errors import DeepwideError
 from deepwide.model import Architecture, Decoder, Transformer
-from deepwide.quantities import Floats, plural, show_count, show_wait
+from deepwide.quantities import Floats, plural, show_count, show_seconds
 from deepwide.shape import Shape
 from deepwide.timing.fitting import left_out, median_error, with_intervals
 from deepwide.timing.profile import MachineProfile, PhaseProfile, Timing
@@ -188,15 +188,15 @@ class _Pace:
         least = (LEAST_ROUNDS - rounds) * float(expected.sum())
         if seconds is not None and least > SHORT * seconds:
             raise DeepwideError(
-                f"{LEAST_ROUNDS - rounds} rounds, the fewest that will do, take about {show_wait(least)} here: allow "
-                f"{math.ceil(least):,} seconds instead of {seconds:g}, or measure when the machine is idle."
+                f"{LEAST_ROUNDS - rounds} rounds, the fewest that will do, take about {show_seconds(least)} here: "
+                f"allow {math.ceil(least):,} seconds instead of {seconds:g}, or measure when the machine is idle."
             )
         self.seconds = DEFAULT_SECONDS if seconds is None else seconds
         self.now = 0.0  # spent in the round that is being measured
         self.left_in_round = float(expected.sum())
         if rounds:
             self._say(f"continuing after round {rounds}")
-        self._say(f"{plural(self.planned - rounds, 'round')} of about {show_wait(float(expected.sum()))}")
+        self._say(f"{plural(self.planned - rounds, 'round')} of about {show_seconds(float(expected.sum()))}")
 
     @property
     def planned(self) -> int:
