@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import time
@@ -114,6 +115,36 @@ def test_only_good_checkpoints_count_as_kept(folder: RunFolder) -> None:
     with folder.lease("next") as writer:
         writer.checkpoint(4, TENSORS, {}, keep=3)
     assert folder.checkpoint_steps() == [1, 3, 4]
+
+
+@pytest.mark.parametrize("strike", range(1, 24))
+def test_saving_a_step_again_never_puts_the_checkpoint_there_at_risk(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, strike: int
+) -> None:
+    """A worker that resumes and is asked to stop before its first step saves where it stands."""
+    with folder.lease("me") as writer:
+        writer.append({"step": 1})
+        writer.checkpoint(1, TENSORS, {})
+    points = itertools.count(1)
+
+    def fails(name: str) -> None:
+        if next(points) == strike:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), name)
+
+    with folder.lease("next") as writer, monkeypatch.context() as patched:
+        patched.setattr(faults, "point", fails)
+        with contextlib.suppress(OSError):
+            writer.checkpoint(1, TENSORS, {})
+    with folder.lease("last"):
+        assert folder.checkpoint_steps() == [1]
+
+
+def test_a_damaged_checkpoint_is_replaced_when_the_run_comes_by_again(folder: RunFolder) -> None:
+    with folder.lease("me") as writer:
+        writer.checkpoint(1, TENSORS, {"try": 1})
+        (folder.path / "checkpoints" / "1" / "state.json").write_text("{")
+        writer.checkpoint(1, TENSORS, {"try": 2})
+    assert folder.checkpoint_at(1, "numpy").state == {"try": 2}
 
 
 def test_a_run_that_has_lost_its_checkpoints_does_not_start_over(folder: RunFolder) -> None:

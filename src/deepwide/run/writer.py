@@ -121,9 +121,11 @@ class RunWriter:
                 home.mkdir(exist_ok=True)
                 self._sync_metrics()
                 chain = self._chain
+                if self._is_saved(target):  # replacing it would leave an instant without either
+                    return
             checkpoint.write(temporary, self.run, step, tensors, state, chain)
             with self._writing():
-                if target.exists():  # a damaged one that this run was resumed from before
+                if target.exists():  # a damaged one, past the one that this run was resumed from
                     files.remove_folder(target)
                 files.move(temporary, target)
                 self._verified_steps.add(step)
@@ -190,6 +192,14 @@ class RunWriter:
                 removed = True
         if removed:  # or a power cut brings it back, and in a finished run it would stay
             files.sync_folder(home)
+
+    def _is_saved(self, target: Path) -> bool:
+        """Whether a whole checkpoint of this moment is there: a worker asked to stop may not have moved on."""
+        try:
+            before = checkpoint.verify(target, self.run)
+        except checkpoint.BadCheckpoint:
+            return False
+        return before is not None and before[:2] == self._chain[:2]
 
     def _is_good(self, home: Path, step: int) -> bool:
         if step not in self._verified_steps:
