@@ -9,7 +9,7 @@ import pytest
 from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
-from deepwide.studies.heads import RELATIONS
+from deepwide.studies.heads import LAYERS, RELATIONS, WIDTH
 from deepwide.studies.looking import ALIKE, ALL_LESS, ALL_WORDS, ANTECEDENT_LESS, GRADIENT, SEPARATOR
 from studies.published import check_judged_by_the_rules_that_stand_here
 
@@ -22,7 +22,9 @@ def around(value: float, half: float = 0.02) -> Interval:
     return Interval(value, value - half, value + half)
 
 
-def outcomes(depth: int = 12, sentences: int = 60, words: int = 100, **changes: Any) -> dict[str, str]:
+def outcomes(
+    depth: int = 12, width: int = 768, sentences: int = 60, words: int = 100, **changes: Any
+) -> dict[str, str]:
     """What the rules say of the published numbers with some changed."""
     accuracy = PUBLISHED | changes.pop("accuracy", {})
     rows = [
@@ -33,7 +35,7 @@ def outcomes(depth: int = 12, sentences: int = 60, words: int = 100, **changes: 
         for name, value in accuracy.items()
     ]
     numbers = {
-        "sentences looked at closely": Interval(sentences), "layers of the deepest pretrained encoder": Interval(depth),
+        "sentences looked at closely": Interval(sentences), LAYERS: Interval(depth), WIDTH: Interval(width),
         ALL_WORDS: around(0.347), ALL_LESS: around(0.08), ANTECEDENT_LESS: around(0.38), SEPARATOR: around(0.6),
         GRADIENT: around(0.2), ALIKE: around(0.05),
     } | {name: around(value) for name, value in changes.items()}  # fmt: skip
@@ -74,8 +76,8 @@ def test_each_rule_can_say_each_thing(changes: dict[str, Any], key: str, outcome
 
 def test_little_text_or_a_shallow_network_decides_less() -> None:
     assert set(outcomes(sentences=10, words=10).values()) == {NOT_DECIDABLE}
-    shallow = outcomes(depth=6)
-    assert [key for key, value in shallow.items() if value == NOT_DECIDABLE] == ["separator", "unimportant"]
+    for smaller in (outcomes(depth=6), outcomes(width=384)):
+        assert [key for key, value in smaller.items() if value == NOT_DECIDABLE] == ["separator", "unimportant"]
     nothing = Measured(numbers={"sentences looked at closely": Interval(60)})
     assert {rule.judge(nothing).outcome for rule in find_study("heads").rules} == {NOT_DECIDABLE}
 

@@ -86,16 +86,23 @@ def document(name: str) -> list[Sentence]:
 
 
 def test_antecedents_are_those_of_the_same_entity(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(looking._mentions(document("a"))) == [(3, {0}, 2)], "the mention before it is another entity's"
+    assert list(looking._mentions(document("a"))) == [(3, {0}, 2, 2)], "the mention before it is another entity's"
     sentences = [sentence for name in "abcd" for sentence in document(name)]
     monkeypatch.setattr(looking, "corpora", lambda _: {"gum": ""})
     monkeypatch.setattr(looking, "read_conllu", lambda *_: iter(sentences))
     tables, numbers = antecedents_found(reader, AMOUNTS)
     (row,) = tables["antecedents"]
-    assert (row["mentions"], row["accuracy"], row["nearest"]) == (2, 0.0, 0.0)
+    assert (row["mentions"], row["accuracy"], row["nearest"], row["same_word"]) == (2, 0.0, 0.0, 0.0)
     assert numbers[looking.ANTECEDENT_LESS].value == 0
     with pytest.raises(DeepwideError, match="GUM has 4 documents: ask for at most 2 on either side"):
         antecedents_found(reader, SimpleNamespace(**vars(AMOUNTS) | {"documents": 9}))
+
+
+def test_the_rival_of_a_head_takes_the_last_mention_with_the_same_head_word() -> None:
+    """Case does not matter, and a mention between is passed over; see the test above for one without such a word."""
+    mentions = (Mention("7", 0, 0, 0), Mention("8", 1, 1, 1), Mention("7", 2, 2, 2))
+    sentence = Sentence(("Dogs", "cats", "dogs"), (-1, 0, 0), ("root", "obj", "obj"), ("NOUN",) * 3, mentions, "a")
+    assert list(looking._mentions([sentence])) == [(2, {0}, 1, 0)]
 
 
 def test_a_mention_is_not_its_own_antecedent() -> None:

@@ -60,7 +60,8 @@ SEPARATOR = "share of attention to [SEP] in the middle layers"
 GRADIENT = "gradient at [SEP] over that at other tokens, later layers"
 ALIKE = "distance between heads of different layers less that within layers"
 ALL_WORDS, ALL_LESS = "best head, all relations", "best head less best offset, all relations"
-ANTECEDENT, ANTECEDENT_LESS = "best head, antecedents", "best head less nearest mention, antecedents"
+ANTECEDENT = "best head, antecedents"
+ANTECEDENT_LESS = "best head less nearest mention with the same head word, antecedents"
 Found = tuple[dict[str, list[dict[str, Any]]], dict[str, Interval]]  # tables, and numbers that rules may need
 
 
@@ -180,6 +181,7 @@ def look(
     return {
         "pretrained": reader.pretrained,
         "depth": depth,
+        "width": reader.model.design.shape.width,
         "tables": {table: [about | row for row in rows] for table, rows in tables.items()},
         "numbers": {key: (number.value, number.low, number.high) for key, number in numbers.items()},
     }
@@ -348,7 +350,7 @@ def _example(reader: Reader, rows: Sequence[Mapping[str, Any]]) -> list[dict[str
 
 
 def _share(hits_S: Floats, words_S: Floats) -> Interval:
-    """Σ hits / Σ words with its 95% interval from resampled sentences."""
+    """Σ hits / Σ words with its 95% interval from resampled sentences, documents or examples."""
     draw = np.random.default_rng(0)
     counts = draw.multinomial(len(words_S), np.full(len(words_S), 1 / len(words_S)), size=RESAMPLES).astype(np.float64)
     below = counts @ words_S
@@ -379,41 +381,44 @@ def antecedents_found(reader: Reader, settings: Amounts) -> Found:
     if not parts[1]:
         raise DeepwideError(f"GUM has {len(order)} documents: ask for at most {len(order) // 2} on either side.")
     shape = reader.model.design.shape
-    hits: list[list[Floats]] = [[], []]  # per window: L × H
-    nearest: list[list[float]] = [[], []]
-    totals: list[list[float]] = [[], []]
-    for part, names in enumerate(parts):
-        for window in (w for name in names for w in _windows(documents[name], settings.window)):
+    hits: list[Floats] = []  # per document: L × H
+    rules: list[list[float]] = []  # per document: the nearest mention right, the same head word right, mentions
+    for name in (name for part in parts for name in part):
+        right, counts = np.zeros((shape.depth, shape.heads)), np.zeros(3)
+        for window in _windows(documents[name], settings.window):
             words = [word for sentence in window for word in sentence.words]
             attention = reader.words(words) if len(words) > 1 else None
             if attention is None:
                 continue
-            right: Floats = np.zeros((shape.depth, shape.heads))
-            near, mentions = 0.0, 0.0
-            for place, antecedents, before in _mentions(window):
+            for place, antecedents, nearest, same in _mentions(window):
                 right = right + antecedents_hit(attention, place, sorted(antecedents))
-                near += before in antecedents
-                mentions += 1
-            hits[part].append(right)
-            nearest[part].append(near)
-            totals[part].append(mentions)
-    score = np.sum(hits[0], axis=0)
+                counts += (nearest in antecedents, same in antecedents, 1)
+        hits.append(right)
+        rules.append(counts.tolist())
+    score = np.sum(hits[: settings.documents], axis=0)
     layer, head = (int(i) for i in np.unravel_index(score.argmax(), score.shape))
-    chosen = np.array([each[layer, head] for each in hits[1]])
-    near_W, words_W = np.array(nearest[1]), np.array(totals[1])
-    if not words_W.sum():
+    chosen = np.array([each[layer, head] for each in hits[settings.documents :]])
+    nearest_D, same_D, mentions_D = np.array(rules[settings.documents :]).T
+    if not mentions_D.sum():
         return {"antecedents": []}, {}
-    accuracy, baseline, less = (_share(values, words_W) for values in (chosen, near_W, chosen - near_W))
+    accuracy, nearest, same, less = (
+        _share(values, mentions_D) for values in (chosen, nearest_D, same_D, chosen - same_D)
+    )
     row = {
-        "mentions": int(words_W.sum()), "layer": layer + 1, "head": head + 1, **interval_row("accuracy", accuracy),
-        "nearest": baseline.value, "nearest_low": baseline.low, "nearest_high": baseline.high,
-        "less_nearest": less.value, "less_low": less.low, "less_high": less.high,
+        "mentions": int(mentions_D.sum()), "layer": layer + 1, "head": head + 1, **interval_row("accuracy", accuracy),
+        "nearest": nearest.value, "nearest_low": nearest.low, "nearest_high": nearest.high,
+        "same_word": same.value, "same_word_low": same.low, "same_word_high": same.high,
+        "less_same_word": less.value, "less_low": less.low, "less_high": less.high,
     }  # fmt: skip
     return {"antecedents": [row]}, {ANTECEDENT: accuracy, ANTECEDENT_LESS: less}
 
 
-def _mentions(window: Sequence[Sentence]) -> Iterator[tuple[int, set[int], int]]:
-    """Of every mention that has antecedents in the window: its head word, theirs, and that of the mention before it."""
+def _mentions(window: Sequence[Sentence]) -> Iterator[tuple[int, set[int], int, int]]:
+    """Of every mention that has antecedents in the window: its head word, theirs, and two guesses at one of them.
+
+    The guesses are the mention before it, and the last one with the same head word (without one, the mention before).
+    """
+    words = [word.lower() for sentence in window for word in sentence.words]
     earlier: list[tuple[str, int]] = []
     start = 0
     for sentence in window:
@@ -422,7 +427,8 @@ def _mentions(window: Sequence[Sentence]) -> Iterator[tuple[int, set[int], int]]
             antecedents = {at for entity, at in earlier if entity == mention.entity and at != place}
             others = [at for _, at in earlier if at != place]
             if antecedents:
-                yield place, antecedents, others[-1]
+                alike = [at for at in others if words[at] == words[place]]
+                yield place, antecedents, others[-1], (alike or others)[-1]
             earlier.append((mention.entity, place))
         start += len(sentence.words)
 
