@@ -11,7 +11,7 @@ from deepwide.errors import DeepwideError
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
 from deepwide.studies.heads import LAYERS, RELATIONS, WIDTH
 from deepwide.studies.looking import ALIKE, ALL_LESS, ALL_WORDS, ANTECEDENT_LESS, GRADIENT, SEPARATOR
-from studies.published import check_judged_by_the_rules_that_stand_here
+from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
 
 KEYS = ("specialised", "sharp", "no-head", "coreference", "separator", "unimportant", "alike")
 PUBLISHED = {"det": 0.943, "obj": 0.868, "nmod:poss": 0.805, "aux:pass": 0.941, "compound:prt": 0.991}
@@ -195,3 +195,24 @@ def test_relations_of_the_claims_are_those_of_the_treebank(shared_data: Path) ->
 
 def test_what_is_published_was_judged_by_these_rules() -> None:
     check_judged_by_the_rules_that_stand_here("heads")
+
+
+def test_the_page_quotes_what_was_measured() -> None:
+    tables = published("heads").measured.tables
+    (found,) = (row for row in tables["antecedents"] if row["model"] == "gte-small")
+    relations = {row["relation"]: row for row in tables["relations"] if row["model"] == "gte-small"}
+    accuracy, offset = (
+        {name: f"{relations[name][key]:.0%}" for name in RELATIONS} for key in ("accuracy", "offset_accuracy")
+    )
+    check_said_on_the_page(
+        f"find their noun to {accuracy['det']} (the best offset {offset['det']})",
+        f"their verb to {accuracy['obj']} ({offset['obj']})",
+        f"possessives to {accuracy['nmod:poss']} ({offset['nmod:poss']})",
+        f"passive auxiliaries to {accuracy['aux:pass']} ({offset['aux:pass']})",
+        f"particles to {accuracy['compound:prt']} ({offset['compound:prt']})",
+        f"an antecedent for {found['accuracy']:.0%} of mentions",
+        f"same head word is one for {found['same_word']:.0%}",
+        f"{-100 * found['less_same_word']:.0f} points worse ({-100 * found['less_high']:.0f} to "
+        f"{-100 * found['less_low']:.0f})",
+        f"which is one for {found['nearest']:.0%}",
+    )
