@@ -81,7 +81,7 @@ class Budget(NamedTuple):
         rule = compute_law(compute)
         value = parse_budget(amount, kind)
         tokens_from, chosen_by = "given" if tokens else cls._field_defaults["tokens_from"], ""
-        if kind == "flops" and tokens is None:
+        if kind == "flops" and tokens is None:  # of 6·N FLOPs each; a plan's shape reckons with attention (tokens.py)
             tokens = max(1, round(rule.optimum(value)[1]))
             tokens_from, chosen_by = f"compute-optimal by {rule.citation}", compute
         if experts:

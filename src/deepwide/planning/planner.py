@@ -36,6 +36,7 @@ from deepwide.planning.rounding import (
     width_of_blocks,
 )
 from deepwide.planning.style import Style
+from deepwide.planning.tokens import with_best_tokens
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
 from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Params, Shape, flops, inference_memory, training_memory
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from deepwide.planning.speed import Search, SpeedLimit
     from deepwide.timing import MachineProfile
 
-IN_BRIEF = {"depth-pushed", "zero-without-copies", "tokens-without-attention"}  # notes that `brief` has too
+IN_BRIEF = {"depth-pushed", "zero-without-copies"}  # notes that `brief` has too
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 # The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
@@ -355,6 +356,7 @@ def plan(
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
+    limit = with_best_tokens(wanted, chosen, limit, depth, width)
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
     unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))

@@ -390,21 +390,18 @@ def find_optimum(
 ) -> Optimum:
     """The depth and width that meet the budget on the law, or at the fixed depth or width."""
     budget.check_range(style, amounts)
+    check_fixed(style, depth, width)
     if depth is not None:
-        from_one_to(DEEPEST, depth=depth)
-        if depth % style.pipeline_stages:
-            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
         L = np.full_like(amounts, depth)
         return _at(style, L, style.width_for(L, amounts, budget.measure))
     if width is not None:
-        at_least_one(width=width)
         d = np.full_like(amounts, width)
         L = style.depth_for(d, amounts, budget.measure)
         if L.min() < 1:
             raise DeepwideError(f"width {width} leaves no room for one layer in this budget: make it narrower.")
         return _at(style, L, d)
     N = amounts if budget.kind == "block" else _size_on_the_law(style, law, budget, amounts)
-    predicted = _depths(law, N)
+    predicted = depths_on_the_law(law, N)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
     d = width_of_blocks(style, curve.value, N)
     stages = style.pipeline_stages
@@ -419,6 +416,15 @@ def find_optimum(
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
     optimum = Optimum(curve, d, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
     return _with_fewer_layers(style, law, budget, amounts, optimum) if budget.kind in ("memory", "flops") else optimum
+
+
+def check_fixed(style: Style, depth: int | None, width: int | None) -> None:
+    """Refuse a depth or width that cannot be fixed."""
+    if depth is not None:
+        from_one_to(DEEPEST, depth=depth)
+        if depth % style.pipeline_stages:
+            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
+    at_least_one(width=width)
 
 
 def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, at: Optimum) -> Optimum:
@@ -476,7 +482,7 @@ def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Float
     if budget.kind == "total" or style.head_dim is not None or style.kv_heads is None:
         return N
     narrow = _size_with_heads(style, law, budget, amounts, NARROW_HEADS)
-    fuller = (narrow > N) & (width_of_blocks(style, _depths(law, narrow).value, narrow) >= 512)
+    fuller = (narrow > N) & (width_of_blocks(style, depths_on_the_law(law, narrow).value, narrow) >= 512)
     return np.where(fuller, narrow, N)
 
 
@@ -485,7 +491,7 @@ def _size_with_heads(style: Style, law: DepthLaw, budget: Budget, amounts: Float
     low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
     for _ in range(42):
         middle = (low + high) / 2
-        L = _depths(law, np.exp(middle)).value
+        L = depths_on_the_law(law, np.exp(middle)).value
         over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)), head_dim)) > amounts
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.asarray(np.exp((low + high) / 2))
@@ -537,6 +543,7 @@ def _at(style: Style, depth: Floats, width: Floats) -> Optimum:
     return Optimum(DepthCurve.exact(depth), width, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
 
 
-def _depths(law: DepthLaw, block_params: Floats) -> DepthCurve:
+def depths_on_the_law(law: DepthLaw, block_params: Floats) -> DepthCurve:
+    """A law's depths, cut off where no model is: along a search it is asked about sizes from 12 to 1e17."""
     with np.errstate(over="ignore", under="ignore"):
         return DepthCurve(*(np.clip(values, *DEPTHS) for values in law.depth(block_params)))
