@@ -316,6 +316,9 @@ def _feed_forward(
     per_unit = measured(usual + unit) - reached
     more = (target - reached) / per_unit
     narrow, wide = (np.rint(usual * factor / unit) for factor in FF_STRETCH)
+    if not never_over:  # where attention takes nearly all, narrowing costs more than the small miss that it saves
+        saves_little = per_unit * (usual / unit) < STRETCHING * reached
+        more = np.where((more < 0) & saves_little & (reached < target * math.exp(CLOSE)), 0, more)
     F = np.clip(usual / unit + (np.floor(more) if never_over else np.rint(more)), np.maximum(1, narrow), wide)
     F = F.astype(np.int64) * unit
     return F, usual, measured(F)

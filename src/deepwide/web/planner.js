@@ -396,7 +396,10 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
   let reached = measured(usual);
   if (style.ff_is_free) {
     const unit = style.ffUnit(W);
-    const more = (target - reached) / (measured(usual + unit) - reached);
+    const perUnit = measured(usual + unit) - reached;
+    let more = (target - reached) / perUnit;
+    const savesLittle = perUnit * (usual / unit) < prices.stretching * reached;
+    if (!neverOver && more < 0 && savesLittle && reached < target * Math.exp(prices.close)) more = 0;
     const [narrow, wide] = prices.ff_stretch.map((factor) => rint((usual * factor) / unit));
     F = Math.min(Math.max(usual / unit + (neverOver ? Math.floor(more) : rint(more)), Math.max(1, narrow)), wide);
     F = Math.trunc(F) * unit;
