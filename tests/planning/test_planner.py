@@ -193,11 +193,12 @@ def test_candidates_keep_the_pipeline_stages() -> None:
     assert all(c.depth % 4 == 0 for c in plan("1.3B", pipeline_stages=4).candidates)
 
 
-def test_decode_time_is_reading_the_weights_and_passing_the_layers() -> None:
-    best = plan("1.3B", bandwidth="1TB/s", layer_us=20)
+@pytest.mark.parametrize(("context", "batch"), [(2048, 1), (32768, 8)])
+def test_decode_time_is_reading_weights_and_cache_and_passing_the_layers(context: int, batch: int) -> None:
+    best = plan("1.3B", bandwidth="1TB/s", layer_us=20, context=context, batch=batch)
 
     def seconds(s: Shape) -> float:
-        return 2 * s.total_params / 1e12 + s.depth * 2e-5
+        return inference_memory(s, batch=batch).total / 1e12 + s.depth * 2e-5
 
     for c in best.candidates:
         sizes = {"depth": c.depth, "width": c.width, "heads": c.heads, "kv_heads": c.heads, "ff_width": c.ff_width}

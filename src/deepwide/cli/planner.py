@@ -126,7 +126,7 @@ def plan(
     ] = None,
     at_most: Annotated[bool, typer.Option("--at-most", help="Never exceed the budget (memory never does).")] = False,
     inference_precision: InferencePrecision = "bf16",
-    batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
+    batch: Annotated[int, typer.Option(help="Sequences in the cache at inference, and in a decode step.")] = 1,
     bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
     layer_us: Annotated[
         float, typer.Option(help="Microseconds of overhead per layer, for decode time (default: the preset captured).")

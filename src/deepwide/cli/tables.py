@@ -227,8 +227,9 @@ def show_plan(plan: "Plan", to: Console) -> None:
     if plan.speed is not None:
         return
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
-        f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight and the batch's cache "
+        f"of {plan.shape.context:,} tokens per sequence read once, plus an overhead per layer: "
+        f"{escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
 
 

@@ -574,7 +574,11 @@ function decoding(settings) {
   const overhead = settings.layer_us;
   if (!(overhead >= 0 && overhead <= 1e6)) throw new Refusal(`layer_us must be from 0 to 1e6 microseconds per layer, not '${overhead}'.`);
   const perLayer = overhead / 1e6;
-  return (s) => Number(2n * countParams(exact(s)).total) / rate + s.depth * perLayer;
+  return (s) => {
+    const whole = exact(s);
+    const cached = BigInt(settings.batch) * whole.context * whole.depth * cacheElements(whole);
+    return Number(2n * (countParams(whole).total + cached)) / rate + s.depth * perLayer;
+  };
 }
 
 // What deepwide.plan returns, by the same names; `settings` has every option of the plan, null where it is not given
