@@ -334,7 +334,7 @@ def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     # What is priced, and everything that goes into it: FLOPs, FLOPs per second, hours, the price of one.
     assert "FLOPs (51.5B per token × 161B tokens; causal attention over 8,192 counted) / 5e+14 per second" in priced
     assert "= 4,593 GPU-hours at 2;" in priced
-    assert "beside 9,185 for the training itself" in priced
+    assert "beside 9,185 for the training itself with parameters and tokens grown alike" in priced
     assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
     assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2
 

@@ -239,7 +239,10 @@ def audit(
         str, typer.Option(help="Loss surface for what the depth is worth: epoch, hoffmann, or one that fit saved.")
     ] = "epoch",
     price: Annotated[
-        float | None, typer.Option(help="Of a GPU-hour: the training, and what its depth is worth, in money.")
+        float | None,
+        typer.Option(
+            help="Of a GPU-hour: the training, and what its depth is worth (size and tokens grown alike), in money."
+        ),
     ] = None,
     gpu_flops: Annotated[
         float, typer.Option(help="FLOPs per second of such a GPU, as used: peak × utilisation.")
