@@ -208,6 +208,19 @@ def test_decode_time_is_reading_weights_and_cache_and_passing_the_layers(context
     assert slow.decode_time > 1 > fast.decode_time  # depth is sequential
 
 
+def test_a_tiny_plan_has_no_depth_of_zero_layers() -> None:
+    """1,000 parameters had "0 (0 to 0) by all public loss data"."""
+    tiny = plan(1000)
+    assert tiny.measured_depth is not None
+    assert tiny.measured_depth.value == 1
+    assert "1 (1 to 1) by all public loss data" in tiny.brief()
+
+
+def test_a_memory_budget_is_of_all_devices_together_in_words() -> None:
+    notes = [note.text for note in plan("24GB", kind="memory", tensor_parallel=8).notes]
+    assert any("all devices together" in text for text in notes)
+
+
 @pytest.mark.parametrize("law", ["levine", "gemstones", "nanochat", "depth-delusion"])
 def test_every_law_has_its_say_the_chosen_one_first(law: str) -> None:
     best = plan("1.3B", law=law)

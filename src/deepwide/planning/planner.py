@@ -398,7 +398,7 @@ def plan(
         fixed=fixed,
         law_depth=law_depth,
         law_width=_law_width(wanted, law_depth, law_params),
-        measured_depth=None if chosen.bowl else measured_optimum(law_params),
+        measured_depth=None if chosen.bowl else measured_optimum(law_params).map(lambda layers: max(1.0, layers)),
         shape=shape,
         family=wanted.family,
         params=params,

@@ -305,7 +305,10 @@ def plan_notes(
         text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"
         notes.append(Note.of("vocabulary-indivisible", text, vocab=shape.vocab, tensor_parallel=split))
     if budget.kind == "memory":
-        text = "the memory holds weights and cache only: leave room for activations and the runtime"
+        text = (
+            "the memory is that of all devices together and holds weights and cache only: leave room for activations "
+            "and the runtime"
+        )
         notes.append(Note.of("memory-without-activations", text))
     if shape.width > shape.vocab:
         text = f"width {shape.width:,} is beyond the vocabulary {shape.vocab:,}: wasted, according to Wies et al. 2021"

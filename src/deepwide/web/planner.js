@@ -1,6 +1,6 @@
 // From a budget to a shape: deepwide.planning's style, budget, optimum, rounding and planner, one budget at a time.
 // The search counts in floats, with numpy's operations in numpy's order; what is reported is counted in BigInt.
-import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
+import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, plural, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
 import { interval } from "./laws.js";
 import { cacheElements, causalTrainingFlops, countParams, deviceShare, exact, realCounter, trainingMemory } from "./shape.js";
 
@@ -202,9 +202,10 @@ export class Budget {
     }
     if (this.amount >= low && this.amount <= high) return;
     let because = "";
+    const read = this.kind === "memory" && this.amount < low ? `, and this was read as ${plural(this.amount, "byte")} (gigabytes are written 24GB)` : "";
     if (least >= low && this.amount < low) because = `; one layer of width 1 with vocabulary ${grouped(style.vocab)} takes ${this.show(least)}`;
     else if (this.kind === "block" && this.amount > high) because = "; if this is a number of training FLOPs or of bytes, say so";
-    throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${because}.`);
+    throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${read}${because}.`);
   }
 
   show(amount) {
@@ -635,7 +636,7 @@ export function makePlan(settings, constants, laws) {
     family: style.family,
     miss: rint(reached) / rint(budget.amount) - 1,
     law_width: { value: widthAt(law_depth.value), low: widthAt(law_depth.high), high: widthAt(law_depth.low) },
-    measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params),
+    measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params, 1),
     train_flops: perToken * Number(tokens),
     training_bytes_per_sequence: training.perSequence,
     training_state_bytes: training.state,

@@ -79,7 +79,8 @@ function planNotes(plan, laws, prices) {
     note("vocabulary-indivisible", `the vocabulary ${grouped(shape.vocab)} does not divide over ${devices} devices: pad it`);
   }
   if (budget.kind === "memory") {
-    note("memory-without-activations", "the memory holds weights and cache only: leave room for activations and the runtime");
+    note("memory-without-activations", "the memory is that of all devices together and holds weights and cache only: " +
+      "leave room for activations and the runtime");
   }
   if (shape.width > shape.vocab) {
     note("wasted-width", `width ${grouped(shape.width)} is beyond the vocabulary ${grouped(shape.vocab)}: wasted, according to Wies et al. 2021`);
