@@ -21,6 +21,7 @@ BETWEEN = (112, 96, 80, 56, 48, 40)  # head widths that are built too, tried whe
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
 FAR = 8.0  # the wide search looks at depths up to this factor from the law's
 MOST_DEPTHS = 600
+AT_ONCE = 32  # budgets that are searched widely together: more would take memory and save nothing
 
 # What is given up for a closer budget, in the currency of ln(budget):
 CLOSE = 0.03  # a miss up to this counts once,
@@ -93,14 +94,16 @@ def round_shapes(
     wanted = np.asarray(amount, dtype=float)
     with np.errstate(invalid="ignore"):
         missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > CLOSE)
-    for row in np.flatnonzero(missed):
-        search = search_widely(
-            style, float(wanted[row]), int(usual[row]), measure,
-            width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
-            size=None if near.size is None else float(near.size[row]),
+    rows = np.flatnonzero(missed)
+    for start in range(0, len(rows), AT_ONCE):
+        some = rows[start : start + AT_ONCE]
+        searches = _search_rows(
+            style, wanted[some], usual[some], measure, np.rint(width[some]).astype(np.int64) if fixed_width else None,
+            fixed_depth, never_over, None if near.size is None else near.size[some],
         )  # fmt: skip
-        if search is not None and search.score < best_score[row]:
-            best_score[row], best[:, row] = search.score, search.best
+        for row, search in zip(some, searches, strict=True):
+            if search is not None and search.score < best_score[row]:
+                best_score[row], best[:, row] = search.score, search.best
     if not np.all(np.isfinite(best_score)):
         raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
     return Rounded(*best)
@@ -219,40 +222,69 @@ def search_widely(
     The measure grows with the width and with the feed-forward, so no other width can be nearer to the budget.
     None: nothing divides as asked.
     """
-    depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
+    widths = None if width is None else np.array([width])
+    sizes = None if size is None else np.array([size])
+    usual = np.array([usual_depth])
+    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over, sizes)[0]
+
+
+def _search_rows(
+    style: Style,
+    targets: Floats,
+    usual_depths: Integers,
+    measure: Measure,
+    widths: Integers | None,
+    fixed_depth: bool,
+    never_over: bool,
+    sizes: Floats | None,
+) -> list[WideSearch | None]:
+    """`search_widely` for many budgets, the depths of all of them in one array: numpy's calls take most of the time."""
+    each = [np.array([usual]) if fixed_depth else _all_depths(style, usual) for usual in usual_depths.tolist()]
+    depths, row = np.concatenate(each), np.repeat(np.arange(len(each)), [len(own) for own in each])
+    ends = np.cumsum([len(own) for own in each])
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
     head_dims = [head_dim for head_dim in _head_dims(style)[1] if width_step(style, head_dim) is not None]
-    if width is None:  # of every head width at once: most of the time of a search goes into finding widths
-        # With as many keys as heads their width changes no count.
-        heads = np.array(head_dims if style.kv_heads else head_dims[:1] * len(head_dims), dtype=float)
+    target, usual = targets[row, None], usual_depths[row, None]
+    size = None if sizes is None else sizes[row, None]
+    if widths is None:  # of every head width at once: most of the time of a search goes into finding widths
+        # With as many keys as heads their width changes no count: one is enough.
+        heads = np.array(head_dims if style.kv_heads else head_dims[:1], dtype=float)
         floats = depths[:, None, None].astype(float)
-        real = style.width_for(floats, target, measure, np.array(stretches)[:, None], heads)
-    best: tuple[float, tuple[int, ...]] | None = None
-    nearest: tuple[float, tuple[int, ...], float] | None = None
-    count = 0
+        real = style.width_for(floats, target[..., None], measure, np.array(stretches)[:, None], heads)
+        real = np.broadcast_to(real, (*real.shape[:-1], len(head_dims)))
+    best: list[tuple[float, tuple[int, ...]]] = [(math.inf, ())] * len(each)
+    nearest: list[tuple[float, tuple[int, ...], float]] = [(math.inf, (), math.nan)] * len(each)
+    counts = [0] * len(each)
     for place, head_dim in enumerate(head_dims):
-        if width is None:
+        if widths is None:
             step = _step(style, head_dim)
             units = (np.floor(real[..., place] / step)[..., None] + np.arange(2)).reshape(len(depths), -1)
             W = np.maximum(1, units).astype(np.int64) * step
         else:
-            W = np.full((len(depths), 1), width)
+            W = widths[row, None]
         D, W = np.broadcast_arrays(depths[:, None], W)
-        wanted = None if size is None else np.asarray(size)
-        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over, wanted)
-        if not np.any(np.isfinite(tried.score)):
-            continue
-        count += int(np.isfinite(tried.score).sum())
-        miss = np.where(np.isfinite(tried.score), np.abs(np.log(tried.reached / target)), np.inf)
-        at, close = (np.unravel_index(np.argmin(array), array.shape) for array in (tried.score, miss))
-        if best is None or tried.score[at] < best[0]:
-            best = float(tried.score[at]), tuple(int(array[at]) for array in tried.shapes)
-        if nearest is None or miss[close] < nearest[0]:
-            row = tuple(int(array[close]) for array in tried.shapes)
-            nearest = float(miss[close]), row, float(tried.reached[close])
-    if best is None or nearest is None:
-        return None
-    return WideSearch(best[1], nearest[1], nearest[2], count, best[0])  # type: ignore[arg-type]
+        tried = _try(style, D, W, head_dim, target, usual, measure, never_over, size)
+        fits = np.isfinite(tried.score)
+        misses = np.where(fits, np.abs(np.log(tried.reached / target)), np.inf)
+        for one, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if not (own_fits := int(fits[start:end].sum())):
+                continue
+            counts[one] += own_fits
+            at, close = (
+                np.unravel_index(np.argmin(own), own.shape) for own in (tried.score[start:end], misses[start:end])
+            )
+            (score, shape), (miss, near) = (
+                (float(values[start:end][where]), tuple(int(array[start:end][where]) for array in tried.shapes))
+                for values, where in ((tried.score, at), (misses, close))
+            )
+            if score < best[one][0]:
+                best[one] = score, shape
+            if miss < nearest[one][0]:
+                nearest[one] = miss, near, float(tried.reached[start:end][close])
+    return [
+        WideSearch(own[1], near[1], near[2], count, own[0]) if count else None  # type: ignore[arg-type]
+        for own, near, count in zip(best, nearest, counts, strict=True)
+    ]
 
 
 def _all_depths(style: Style, usual_depth: int) -> Integers:
