@@ -284,6 +284,8 @@ def test_the_tour_plans_audits_and_draws(tmp_path: Path) -> None:
     ("words", "end"),
     [
         (("plan", "24GB"), "Add --memory."),
+        (("plan", "1e22"), "if this is a number of training FLOPs or of bytes, say so. Add --flops or --memory."),
+        (("plan", "-5"), "and no argument may be negative. See: deepwide plan --help"),
         (("models", "zzzz"), "See: deepwide models."),
         (("audit", "nosuch"), "See: deepwide models."),
         (("audit", "no/such"), "Add --network."),
@@ -334,9 +336,23 @@ def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     # What is priced, and everything that goes into it: FLOPs, FLOPs per second, hours, the price of one.
     assert "FLOPs (51.5B per token × 161B tokens; causal attention over 8,192 counted) / 5e+14 per second" in priced
     assert "= 4,593 GPU-hours at 2;" in priced
-    assert "beside 9,185 for the training itself" in priced
+    assert "beside 9,185 for the training itself with parameters and tokens grown alike" in priced
     assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
     assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2
+
+
+def test_help_says_what_files_are_written() -> None:
+    """Folders were created and .json drawn, and no help said so."""
+    words = " ".join(run("plan", "--help").stdout.replace("│", " ").split())
+    for said in ("missing folders are created", ".html or .json (Vega-Lite)", "of all devices together"):
+        assert said in words
+
+
+def test_a_missing_folder_is_created_for_a_config_and_a_picture(tmp_path: Path) -> None:
+    config, picture = tmp_path / "new" / "config.json", tmp_path / "other" / "map.json"
+    assert call("plan", "100M", "--brief", "--save", str(config), "--plot", str(picture)).returncode == 0
+    assert json.loads(config.read_text())["model_type"] == "llama"
+    assert "vega-lite" in json.loads(picture.read_text())["$schema"]
 
 
 def test_a_plan_with_experts_warns_saves_and_is_built_to_its_count(tmp_path: Path) -> None:

@@ -193,11 +193,12 @@ def test_candidates_keep_the_pipeline_stages() -> None:
     assert all(c.depth % 4 == 0 for c in plan("1.3B", pipeline_stages=4).candidates)
 
 
-def test_decode_time_is_reading_the_weights_and_passing_the_layers() -> None:
-    best = plan("1.3B", bandwidth="1TB/s", layer_us=20)
+@pytest.mark.parametrize(("context", "batch"), [(2048, 1), (32768, 8)])
+def test_decode_time_is_reading_weights_and_cache_and_passing_the_layers(context: int, batch: int) -> None:
+    best = plan("1.3B", bandwidth="1TB/s", layer_us=20, context=context, batch=batch)
 
     def seconds(s: Shape) -> float:
-        return 2 * s.total_params / 1e12 + s.depth * 2e-5
+        return inference_memory(s, batch=batch).total / 1e12 + s.depth * 2e-5
 
     for c in best.candidates:
         sizes = {"depth": c.depth, "width": c.width, "heads": c.heads, "kv_heads": c.heads, "ff_width": c.ff_width}
@@ -205,6 +206,19 @@ def test_decode_time_is_reading_the_weights_and_passing_the_layers() -> None:
         assert c.decode_time == pytest.approx(seconds(shape) / seconds(best.shape))
     slow, fast = best.candidates[-1], best.candidates[0]
     assert slow.decode_time > 1 > fast.decode_time  # depth is sequential
+
+
+def test_a_tiny_plan_has_no_depth_of_zero_layers() -> None:
+    """1,000 parameters had "0 (0 to 0) by all public loss data"."""
+    tiny = plan(1000)
+    assert tiny.measured_depth is not None
+    assert tiny.measured_depth.value == 1
+    assert "1 (1 to 1) by all public loss data" in tiny.brief()
+
+
+def test_a_memory_budget_is_of_all_devices_together_in_words() -> None:
+    notes = [note.text for note in plan("24GB", kind="memory", tensor_parallel=8).notes]
+    assert any("all devices together" in text for text in notes)
 
 
 @pytest.mark.parametrize("law", ["levine", "gemstones", "nanochat", "depth-delusion"])

@@ -189,19 +189,6 @@ def test_where_the_cache_decides_key_value_heads_are_named() -> None:
     assert "less with fewer" not in next(n for n in fewer.notes if n.code == "fewer-layers").text
 
 
-def test_tokens_that_do_not_reckon_with_attention_are_noted() -> None:
-    """A fresh user's find: "compute-optimal" with 86 tokens per parameter, three quarters of the FLOPs attention."""
-    codes = {context: [n.code for n in plan("1e22", kind="flops", context=context).notes] for context in (2048, 131072)}
-    assert "tokens-without-attention" in codes[131072]
-    assert "tokens-without-attention" not in codes[2048]
-    given = plan("1e22", kind="flops", context=131072, tokens="60B")
-    assert "tokens-without-attention" not in [n.code for n in given.notes]
-    s = (best := plan("1e22", kind="flops", context=131072)).shape
-    note = next(n for n in best.notes if n.code == "tokens-without-attention")
-    others = 6 * (best.params.total - s.vocab * s.width)  # the embedding is looked up
-    assert note.data["attention_share"] == pytest.approx(1 - others / best.train_flops_per_token, abs=0.01)
-
-
 def test_a_brief_plan_has_devices_and_what_makes_it_doubtful() -> None:
     lines = plan("7B", tensor_parallel=8, data_parallel=8, zero=3).brief().splitlines()
     assert len(lines) == 5

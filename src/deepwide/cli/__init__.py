@@ -65,6 +65,8 @@ def _run() -> int | None:
         message = getattr(error, "format_message", error.__str__)()
         if not message:  # plain `deepwide`: its help has been shown
             return 2
+        if message[:17] == "No such option: -" and message[17:18].isdigit():
+            message = "A negative number is read as an option, and no argument may be negative"
         return _fail(f"{message if message.endswith(('.', '?')) else message + '.'} See: {_help_command(message)}")
 
 

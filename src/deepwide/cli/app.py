@@ -51,7 +51,7 @@ def visible(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-REMEDIES = {"loss_column": "--column loss=NAME", "ridge": "--kind ridge --base power"}
+REMEDIES = {"loss_column": "--column loss=NAME", "ridge": "--kind ridge --base power", "kind": "--flops or --memory"}
 
 
 def with_remedies(error: DeepwideError) -> str:

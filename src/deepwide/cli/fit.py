@@ -98,7 +98,9 @@ def fit(
         typer.Option(help="Save the law, for deepwide plan --law FILE (a surface in tokens: --flops --compute FILE)."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the whole fit as JSON.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw: a .svg, .png, .pdf or .html file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw: a .svg, .png, .pdf, .html or .json (Vega-Lite) file.")
+    ] = None,
     picture: Annotated[
         Literal["curves", "growth", "map", "residuals", "resamples"] | None,
         typer.Option(

@@ -18,7 +18,9 @@ FeedForward = Literal["plain", "gated"]
 InferencePrecision = Annotated[
     Literal["fp32", "bf16", "fp16", "fp8", "int8", "int4"], typer.Option(help="Of the weights at inference.")
 ]
-Plot = Annotated[Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png, .pdf or .html file.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Draw the depth–width map: a .svg, .png, .pdf, .html or .json (Vega-Lite) file.")
+]
 LawName = Annotated[
     str, typer.Option("--law", help="A published law (see: deepwide laws) or a fitted law's JSON file.")
 ]
@@ -78,7 +80,8 @@ def plan(
         bool, typer.Option("--flops", help="The budget is training FLOPs, spent compute-optimally.")
     ] = False,
     memory: Annotated[
-        bool, typer.Option("--memory", help="The budget is bytes at inference: weights and cache.")
+        bool,
+        typer.Option("--memory", help="The budget is bytes at inference, of all devices together: weights and cache."),
     ] = False,
     law: LawName = "levine",
     evidence: Annotated[
@@ -126,7 +129,7 @@ def plan(
     ] = None,
     at_most: Annotated[bool, typer.Option("--at-most", help="Never exceed the budget (memory never does).")] = False,
     inference_precision: InferencePrecision = "bf16",
-    batch: Annotated[int, typer.Option(help="Sequences in the cache at inference.")] = 1,
+    batch: Annotated[int, typer.Option(help="Sequences in the cache at inference, and in a decode step.")] = 1,
     bandwidth: Annotated[str, typer.Option(help="Memory bandwidth per second, for decode time: 3350GB.")] = "3350GB",
     layer_us: Annotated[
         float, typer.Option(help="Microseconds of overhead per layer, for decode time (default: the preset captured).")
@@ -140,10 +143,15 @@ def plan(
     throughput: Annotated[
         str | None, typer.Option(help="Fewest decoded tokens per second, of all --batch sequences together.")
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json of the family.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the shape as a config.json of the family; missing folders are created.")
+    ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the depth–width map, with a limit on time the frontier: .svg, .png, .pdf or .html."),
+        typer.Option(
+            help="Draw the depth–width map, with a limit on time the frontier: .svg, .png, .pdf, .html or .json "
+            "(Vega-Lite)."
+        ),
     ] = None,
     picture: Annotated[
         Literal["map", "frontier"] | None,
@@ -239,7 +247,10 @@ def audit(
         str, typer.Option(help="Loss surface for what the depth is worth: epoch, hoffmann, or one that fit saved.")
     ] = "epoch",
     price: Annotated[
-        float | None, typer.Option(help="Of a GPU-hour: the training, and what its depth is worth, in money.")
+        float | None,
+        typer.Option(
+            help="Of a GPU-hour: the training, and what its depth is worth (size and tokens grown alike), in money."
+        ),
     ] = None,
     gpu_flops: Annotated[
         float, typer.Option(help="FLOPs per second of such a GPU, as used: peak × utilisation.")
@@ -315,7 +326,9 @@ def count(
     build: Annotated[
         bool, typer.Option("--build", help="Count parameters by building the config with transformers, any family.")
     ] = False,
-    save: Annotated[Path | None, typer.Option(help="Write the shape as a config.json (see --family).")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the shape as a config.json (see --family); missing folders are created.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Parameters part by part, FLOPs and memory of a shape, each with its formula or convention."""

@@ -227,8 +227,9 @@ def show_plan(plan: "Plan", to: Console) -> None:
     if plan.speed is not None:
         return
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight read once, plus an "
-        f"overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight and the batch's cache "
+        f"of {plan.shape.context:,} tokens per sequence read once, plus an overhead per layer: "
+        f"{escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
 
 
@@ -347,7 +348,7 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
     parts = ((params, worth.params_percent), ("tokens", worth.tokens_percent), ("FLOPs", worth.flops_percent))
     each = ", or ".join(_more(interval, name) for name, interval in parts)
     surface = f"{worth.surface} surface, {show_count(worth.tokens)} tokens; below 0: saved"
-    facts = [("made up by", f"{each} for more of both ({surface})")]
+    facts = [("made up by", f"{each} with both grown alike ({surface})")]
     if worth.money is not None and worth.training_money is not None and audit.price is not None:
         hours = worth.training_flops / audit.gpu_flops / 3600
         per_token = f"{show_count(worth.training_flops / worth.tokens)} per token"
@@ -358,7 +359,8 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
         rate = f"{audit.gpu_flops:.3g} per second and GPU as used (peak × utilisation)"
         slower = f"{audit.step_time.value:.2f} times as long as at the law's depth at equal FLOPs (Gemstones' cluster)"
         facts += [
-            ("in money", f"{_money(worth)} for the FLOPs, beside {worth.training_money:,.0f} for the training itself"),
+            ("in money", f"{_money(worth)}, beside {worth.training_money:,.0f} for the training itself"),
+            ("", "with parameters and tokens grown alike: growing one of them more may cost less"),
             ("", f"{spent} / {rate} = {hours:,.0f} GPU-hours at {audit.price:g}; the extra FLOPs likewise"),
             ("", f"not in it: steps take {slower}"),
         ]

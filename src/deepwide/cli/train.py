@@ -210,7 +210,9 @@ def check_scaling(
     seeds: Annotated[int, typer.Option(min=1, max=100, help="Repetitions.")] = 2,
     data: Annotated[str, typer.Option(help=DATA_HELP)] = "python",
     network: Network = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: a .svg, .png, .pdf or .html file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it: a .svg, .png, .pdf, .html or .json (Vega-Lite) file.")
+    ] = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:

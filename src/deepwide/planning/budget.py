@@ -12,7 +12,7 @@ import numpy as np
 from deepwide.errors import DeepwideError, did_you_mean, from_one_to, quoted
 from deepwide.laws import compute_law
 from deepwide.planning.style import Sizes, Style
-from deepwide.quantities import Floats, parse_bytes, parse_count, show_bytes, show_count
+from deepwide.quantities import Floats, parse_bytes, parse_count, plural, show_bytes, show_count
 from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Shape, cache_elements, causal_training_flops
 
@@ -81,7 +81,7 @@ class Budget(NamedTuple):
         rule = compute_law(compute)
         value = parse_budget(amount, kind)
         tokens_from, chosen_by = "given" if tokens else cls._field_defaults["tokens_from"], ""
-        if kind == "flops" and tokens is None:
+        if kind == "flops" and tokens is None:  # of 6·N FLOPs each; a plan's shape reckons with attention (tokens.py)
             tokens = max(1, round(rule.optimum(value)[1]))
             tokens_from, chosen_by = f"compute-optimal by {rule.citation}", compute
         if experts:
@@ -123,12 +123,16 @@ class Budget(NamedTuple):
             low, high = max(LEAST * unit, math.ceil(least)), MOST * unit
         if np.all(np.isfinite(amounts)) and amounts.min() >= low and amounts.max() <= high:
             return
-        because = ""
+        read = because = ""
+        remedies: tuple[str, ...] = ()
+        if self.kind == "memory" and 0 < amounts.min() < low:
+            read = f", and this was read as {plural(round(amounts.min()), 'byte')} (gigabytes are written 24GB)"
         if least >= low and not np.all(amounts >= low):
             because = f"; one layer of width 1 with vocabulary {style.vocab:,} takes {self._show(least)}"
         elif self.kind == "block" and np.any(amounts > high):
-            because = "; if this is a number of training FLOPs or of bytes, say so"
-        raise DeepwideError(f"the budget must be between {self._show(low)} and {self._show(high)} here{because}.")
+            because, remedies = "; if this is a number of training FLOPs or of bytes, say so", ("kind",)
+        text = f"the budget must be between {self._show(low)} and {self._show(high)} here{read}{because}."
+        raise DeepwideError(text, remedies=remedies)
 
     def _show(self, amount: float) -> str:
         if self.kind == "memory":

@@ -36,15 +36,16 @@ from deepwide.planning.rounding import (
     width_of_blocks,
 )
 from deepwide.planning.style import Style
+from deepwide.planning.tokens import with_best_tokens
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
 from deepwide.settings import LARGEST
-from deepwide.shape import INFERENCE_BYTES, Params, Shape, flops, inference_memory, training_memory
+from deepwide.shape import INFERENCE_BYTES, Params, Shape, cache_elements, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
     from deepwide.planning.speed import Search, SpeedLimit
     from deepwide.timing import MachineProfile
 
-IN_BRIEF = {"depth-pushed", "zero-without-copies", "tokens-without-attention"}  # notes that `brief` has too
+IN_BRIEF = {"depth-pushed", "zero-without-copies"}  # notes that `brief` has too
 SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
 DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 # The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
@@ -346,7 +347,7 @@ def plan(
     )
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
-    decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us)
+    decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us, limit.batch)
     limited, given_ranks = None, wanted.tensor_parallel
     if (machine, latency, throughput) != (None, None, None):
         limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
@@ -355,6 +356,7 @@ def plan(
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
+    limit = with_best_tokens(wanted, chosen, limit, depth, width)
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
     unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
@@ -396,7 +398,7 @@ def plan(
         fixed=fixed,
         law_depth=law_depth,
         law_width=_law_width(wanted, law_depth, law_params),
-        measured_depth=None if chosen.bowl else measured_optimum(law_params),
+        measured_depth=None if chosen.bowl else measured_optimum(law_params).map(lambda layers: max(1.0, layers)),
         shape=shape,
         family=wanted.family,
         params=params,
@@ -485,14 +487,18 @@ def _nearer(
 
 @dataclass(frozen=True)
 class Decoding:
-    """The two constants of the decode time: a token reads every active weight once, and passes layer after layer."""
+    """The two constants of the decode time: a step reads every active weight and the cache of a whole batch once.
+
+    It passes layer after layer.
+    """
 
     bytes_per_second: float
     layer_seconds: float
     source: str
+    batch: int = 1
 
     @classmethod
-    def of(cls, bandwidth: float | str, layer_us: float) -> "Decoding":
+    def of(cls, bandwidth: float | str, layer_us: float, batch: int = 1) -> "Decoding":
         """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second."""
         try:
             rate = float(parse_bytes(bandwidth.strip().removesuffix("/s")) if isinstance(bandwidth, str) else bandwidth)
@@ -503,15 +509,17 @@ class Decoding:
         if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
             raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
         given = f"{rate / 1e9:g} GB/s and {layer_us:g} µs per layer, as given"
-        return cls(rate, layer_us / 1e6, DECODE_FROM if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US) else given)
+        source = DECODE_FROM if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US) else given
+        return cls(rate, layer_us / 1e6, source, batch)
 
     def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:  # noqa: ARG002
         """These constants say nothing about training."""
         return None
 
     def seconds(self, shape: Shape) -> float:
-        """Seconds per token at batch 1."""
-        return 2 * shape.active_params / self.bytes_per_second + shape.depth * self.layer_seconds
+        """Seconds of a step at the end of the context: one token of every sequence of the batch."""
+        read = shape.active_params + self.batch * shape.context * cache_elements(shape)
+        return 2 * read / self.bytes_per_second + shape.depth * self.layer_seconds
 
 
 def _candidates(

@@ -16,12 +16,11 @@ from deepwide.planning.budget import Budget
 from deepwide.planning.rounding import CLOSE, LEAST_HEADS, SMALL_WIDTH, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
 from deepwide.quantities import plural, show_bytes, show_count, show_time
-from deepwide.shape import Shape, cache_elements, causal_training_flops
+from deepwide.shape import Shape, cache_elements
 
 if TYPE_CHECKING:
     from deepwide.planning.planner import Candidate
 
-ATTENTION_SHARE = 0.2  # of the FLOPs: from there on a compute-optimal number of tokens is noted
 COST_SOURCE = (
     f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
     "depth whichever law plans"
@@ -296,13 +295,6 @@ def plan_notes(
         each = ", ".join(f"{plural(c.depth, 'layer')} {c.budget_share:.2f} times" for c in over)
         text = f"at this size other depths take more than the budget: {each}"
         notes.append(Note.of("depths-over-budget", text, depths=[c.depth for c in over]))
-    share = 6 * shape.depth * shape.context * shape.heads * shape.head_dim / causal_training_flops(shape)
-    if budget.compute and share > ATTENTION_SHARE:
-        text = (
-            f"attention over {shape.context:,} tokens takes {share:.0%} of the FLOPs, which the compute-optimal number "
-            "of tokens does not reckon with: with fewer tokens a larger model may have less loss"
-        )
-        notes.append(Note.of("tokens-without-attention", text, attention_share=share))
     split = style.tensor_parallel
     if style.kv_heads and style.kv_heads % split:
         text = f"{style.kv_heads} key/value heads do not divide over {split} devices: they will be replicated"
@@ -313,7 +305,10 @@ def plan_notes(
         text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"
         notes.append(Note.of("vocabulary-indivisible", text, vocab=shape.vocab, tensor_parallel=split))
     if budget.kind == "memory":
-        text = "the memory holds weights and cache only: leave room for activations and the runtime"
+        text = (
+            "the memory is that of all devices together and holds weights and cache only: leave room for activations "
+            "and the runtime"
+        )
         notes.append(Note.of("memory-without-activations", text))
     if shape.width > shape.vocab:
         text = f"width {shape.width:,} is beyond the vocabulary {shape.vocab:,}: wasted, according to Wies et al. 2021"

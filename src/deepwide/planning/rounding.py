@@ -21,6 +21,7 @@ BETWEEN = (112, 96, 80, 56, 48, 40)  # head widths that are built too, tried whe
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
 FAR = 8.0  # the wide search looks at depths up to this factor from the law's
 MOST_DEPTHS = 600
+AT_ONCE = 32  # budgets that are searched widely together: more would take memory and save nothing
 
 # What is given up for a closer budget, in the currency of ln(budget):
 CLOSE = 0.03  # a miss up to this counts once,
@@ -93,14 +94,16 @@ def round_shapes(
     wanted = np.asarray(amount, dtype=float)
     with np.errstate(invalid="ignore"):
         missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > CLOSE)
-    for row in np.flatnonzero(missed):
-        search = search_widely(
-            style, float(wanted[row]), int(usual[row]), measure,
-            width=int(np.rint(width[row])) if fixed_width else None, fixed_depth=fixed_depth, never_over=never_over,
-            size=None if near.size is None else float(near.size[row]),
+    rows = np.flatnonzero(missed)
+    for start in range(0, len(rows), AT_ONCE):
+        some = rows[start : start + AT_ONCE]
+        searches = _search_rows(
+            style, wanted[some], usual[some], measure, np.rint(width[some]).astype(np.int64) if fixed_width else None,
+            fixed_depth, never_over, None if near.size is None else near.size[some],
         )  # fmt: skip
-        if search is not None and search.score < best_score[row]:
-            best_score[row], best[:, row] = search.score, search.best
+        for row, search in zip(some, searches, strict=True):
+            if search is not None and search.score < best_score[row]:
+                best_score[row], best[:, row] = search.score, search.best
     if not np.all(np.isfinite(best_score)):
         raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
     return Rounded(*best)
@@ -219,40 +222,69 @@ def search_widely(
     The measure grows with the width and with the feed-forward, so no other width can be nearer to the budget.
     None: nothing divides as asked.
     """
-    depths = np.array([usual_depth]) if fixed_depth else _all_depths(style, usual_depth)
+    widths = None if width is None else np.array([width])
+    sizes = None if size is None else np.array([size])
+    usual = np.array([usual_depth])
+    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over, sizes)[0]
+
+
+def _search_rows(
+    style: Style,
+    targets: Floats,
+    usual_depths: Integers,
+    measure: Measure,
+    widths: Integers | None,
+    fixed_depth: bool,
+    never_over: bool,
+    sizes: Floats | None,
+) -> list[WideSearch | None]:
+    """`search_widely` for many budgets, the depths of all of them in one array: numpy's calls take most of the time."""
+    each = [np.array([usual]) if fixed_depth else _all_depths(style, usual) for usual in usual_depths.tolist()]
+    depths, row = np.concatenate(each), np.repeat(np.arange(len(each)), [len(own) for own in each])
+    ends = np.cumsum([len(own) for own in each])
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
     head_dims = [head_dim for head_dim in _head_dims(style)[1] if width_step(style, head_dim) is not None]
-    if width is None:  # of every head width at once: most of the time of a search goes into finding widths
-        # With as many keys as heads their width changes no count.
-        heads = np.array(head_dims if style.kv_heads else head_dims[:1] * len(head_dims), dtype=float)
+    target, usual = targets[row, None], usual_depths[row, None]
+    size = None if sizes is None else sizes[row, None]
+    if widths is None:  # of every head width at once: most of the time of a search goes into finding widths
+        # With as many keys as heads their width changes no count: one is enough.
+        heads = np.array(head_dims if style.kv_heads else head_dims[:1], dtype=float)
         floats = depths[:, None, None].astype(float)
-        real = style.width_for(floats, target, measure, np.array(stretches)[:, None], heads)
-    best: tuple[float, tuple[int, ...]] | None = None
-    nearest: tuple[float, tuple[int, ...], float] | None = None
-    count = 0
+        real = style.width_for(floats, target[..., None], measure, np.array(stretches)[:, None], heads)
+        real = np.broadcast_to(real, (*real.shape[:-1], len(head_dims)))
+    best: list[tuple[float, tuple[int, ...]]] = [(math.inf, ())] * len(each)
+    nearest: list[tuple[float, tuple[int, ...], float]] = [(math.inf, (), math.nan)] * len(each)
+    counts = [0] * len(each)
     for place, head_dim in enumerate(head_dims):
-        if width is None:
+        if widths is None:
             step = _step(style, head_dim)
             units = (np.floor(real[..., place] / step)[..., None] + np.arange(2)).reshape(len(depths), -1)
             W = np.maximum(1, units).astype(np.int64) * step
         else:
-            W = np.full((len(depths), 1), width)
+            W = widths[row, None]
         D, W = np.broadcast_arrays(depths[:, None], W)
-        wanted = None if size is None else np.asarray(size)
-        tried = _try(style, D, W, head_dim, np.asarray(target), np.asarray(usual_depth), measure, never_over, wanted)
-        if not np.any(np.isfinite(tried.score)):
-            continue
-        count += int(np.isfinite(tried.score).sum())
-        miss = np.where(np.isfinite(tried.score), np.abs(np.log(tried.reached / target)), np.inf)
-        at, close = (np.unravel_index(np.argmin(array), array.shape) for array in (tried.score, miss))
-        if best is None or tried.score[at] < best[0]:
-            best = float(tried.score[at]), tuple(int(array[at]) for array in tried.shapes)
-        if nearest is None or miss[close] < nearest[0]:
-            row = tuple(int(array[close]) for array in tried.shapes)
-            nearest = float(miss[close]), row, float(tried.reached[close])
-    if best is None or nearest is None:
-        return None
-    return WideSearch(best[1], nearest[1], nearest[2], count, best[0])  # type: ignore[arg-type]
+        tried = _try(style, D, W, head_dim, target, usual, measure, never_over, size)
+        fits = np.isfinite(tried.score)
+        misses = np.where(fits, np.abs(np.log(tried.reached / target)), np.inf)
+        for one, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if not (own_fits := int(fits[start:end].sum())):
+                continue
+            counts[one] += own_fits
+            at, close = (
+                np.unravel_index(np.argmin(own), own.shape) for own in (tried.score[start:end], misses[start:end])
+            )
+            (score, shape), (miss, near) = (
+                (float(values[start:end][where]), tuple(int(array[start:end][where]) for array in tried.shapes))
+                for values, where in ((tried.score, at), (misses, close))
+            )
+            if score < best[one][0]:
+                best[one] = score, shape
+            if miss < nearest[one][0]:
+                nearest[one] = miss, near, float(tried.reached[start:end][close])
+    return [
+        WideSearch(own[1], near[1], near[2], count, own[0]) if count else None  # type: ignore[arg-type]
+        for own, near, count in zip(best, nearest, counts, strict=True)
+    ]
 
 
 def _all_depths(style: Style, usual_depth: int) -> Integers:
@@ -316,6 +348,9 @@ def _feed_forward(
     per_unit = measured(usual + unit) - reached
     more = (target - reached) / per_unit
     narrow, wide = (np.rint(usual * factor / unit) for factor in FF_STRETCH)
+    if not never_over:  # where attention takes nearly all, narrowing costs more than the small miss that it saves
+        saves_little = per_unit * (usual / unit) < STRETCHING * reached
+        more = np.where((more < 0) & saves_little & (reached < target * math.exp(CLOSE)), 0, more)
     F = np.clip(usual / unit + (np.floor(more) if never_over else np.rint(more)), np.maximum(1, narrow), wide)
     F = F.astype(np.int64) * unit
     return F, usual, measured(F)
@@ -390,21 +425,18 @@ def find_optimum(
 ) -> Optimum:
     """The depth and width that meet the budget on the law, or at the fixed depth or width."""
     budget.check_range(style, amounts)
+    check_fixed(style, depth, width)
     if depth is not None:
-        from_one_to(DEEPEST, depth=depth)
-        if depth % style.pipeline_stages:
-            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
         L = np.full_like(amounts, depth)
         return _at(style, L, style.width_for(L, amounts, budget.measure))
     if width is not None:
-        at_least_one(width=width)
         d = np.full_like(amounts, width)
         L = style.depth_for(d, amounts, budget.measure)
         if L.min() < 1:
             raise DeepwideError(f"width {width} leaves no room for one layer in this budget: make it narrower.")
         return _at(style, L, d)
     N = amounts if budget.kind == "block" else _size_on_the_law(style, law, budget, amounts)
-    predicted = _depths(law, N)
+    predicted = depths_on_the_law(law, N)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
     d = width_of_blocks(style, curve.value, N)
     stages = style.pipeline_stages
@@ -419,6 +451,15 @@ def find_optimum(
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
     optimum = Optimum(curve, d, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
     return _with_fewer_layers(style, law, budget, amounts, optimum) if budget.kind in ("memory", "flops") else optimum
+
+
+def check_fixed(style: Style, depth: int | None, width: int | None) -> None:
+    """Refuse a depth or width that cannot be fixed."""
+    if depth is not None:
+        from_one_to(DEEPEST, depth=depth)
+        if depth % style.pipeline_stages:
+            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
+    at_least_one(width=width)
 
 
 def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, at: Optimum) -> Optimum:
@@ -476,7 +517,7 @@ def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Float
     if budget.kind == "total" or style.head_dim is not None or style.kv_heads is None:
         return N
     narrow = _size_with_heads(style, law, budget, amounts, NARROW_HEADS)
-    fuller = (narrow > N) & (width_of_blocks(style, _depths(law, narrow).value, narrow) >= 512)
+    fuller = (narrow > N) & (width_of_blocks(style, depths_on_the_law(law, narrow).value, narrow) >= 512)
     return np.where(fuller, narrow, N)
 
 
@@ -485,7 +526,7 @@ def _size_with_heads(style: Style, law: DepthLaw, budget: Budget, amounts: Float
     low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
     for _ in range(42):
         middle = (low + high) / 2
-        L = _depths(law, np.exp(middle)).value
+        L = depths_on_the_law(law, np.exp(middle)).value
         over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)), head_dim)) > amounts
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     return np.asarray(np.exp((low + high) / 2))
@@ -537,6 +578,7 @@ def _at(style: Style, depth: Floats, width: Floats) -> Optimum:
     return Optimum(DepthCurve.exact(depth), width, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
 
 
-def _depths(law: DepthLaw, block_params: Floats) -> DepthCurve:
+def depths_on_the_law(law: DepthLaw, block_params: Floats) -> DepthCurve:
+    """A law's depths, cut off where no model is: along a search it is asked about sizes from 12 to 1e17."""
     with np.errstate(over="ignore", under="ignore"):
         return DepthCurve(*(np.clip(values, *DEPTHS) for values in law.depth(block_params)))

@@ -135,7 +135,7 @@ function worthWords({ surface, tokens, params, tokensMore, flops }, noun) {
     if (value === Infinity) return `no amount of ${what}${low === Infinity ? "" : ` (from ${shown(low, "%")})`}`;
     return `${shown(value, "%")} (${shown(low)} to ${shown(high)}) ${what}`;
   };
-  return `${more(params, noun)}, or ${more(tokensMore, "tokens")}, or ${more(flops, "FLOPs")} for more of both ` +
+  return `${more(params, noun)}, or ${more(tokensMore, "tokens")}, or ${more(flops, "FLOPs")} with both grown alike ` +
     `(${surface} surface, ${showCount(tokens)} tokens; below 0: saved)`;
 }
 

@@ -73,7 +73,10 @@ PLANNER = {
     "bandwidth": "BANDWIDTH",
     "layer_us": "LAYER_US",
     "cost_source": "COST_SOURCE",
-    "attention_share": "ATTENTION_SHARE",
+    "golden": "GOLDEN",
+    "sections": "SECTIONS",
+    "digits": "DIGITS",
+    "shallower": "SHALLOWER",
 }
 AUDIT = {
     "within": "WITHIN",

@@ -168,8 +168,8 @@ export class Laws {
   }
 
   // Where all public sets together put the best depth
-  measuredOptimum(N) {
-    return interval(this.depths(this.named(this.costs.measured), N));
+  measuredOptimum(N, least = 0) {
+    return interval(this.depths(this.named(this.costs.measured), N).map((L) => Math.max(least, L)));
   }
 
   // Why a cost is an extrapolation here, or null

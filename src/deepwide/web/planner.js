@@ -1,6 +1,6 @@
 // From a budget to a shape: deepwide.planning's style, budget, optimum, rounding and planner, one budget at a time.
 // The search counts in floats, with numpy's operations in numpy's order; what is reported is counted in BigInt.
-import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
+import { divide, fixed, general, grouped, lcm, parseBytes, parseCount, plural, pythonRepr, Refusal, rint, showBytes, showCount } from "./numbers.js";
 import { interval } from "./laws.js";
 import { cacheElements, causalTrainingFlops, countParams, deviceShare, exact, realCounter, trainingMemory } from "./shape.js";
 
@@ -19,6 +19,10 @@ export class Style {
     const kv = this.kv_heads;
     this.counter = counter;
     this.blocks = (L, d, headDim, f) => counter.block(L, d, d / headDim, kv ?? d / headDim, headDim, f);
+  }
+
+  withHeads(headDim) {
+    return Object.assign(Object.create(Style.prototype), this, { head_dim: headDim });
   }
 
   shape(depth, width, headDim, ffWidth) {
@@ -198,9 +202,10 @@ export class Budget {
     }
     if (this.amount >= low && this.amount <= high) return;
     let because = "";
+    const read = this.kind === "memory" && this.amount < low ? `, and this was read as ${plural(this.amount, "byte")} (gigabytes are written 24GB)` : "";
     if (least >= low && this.amount < low) because = `; one layer of width 1 with vocabulary ${grouped(style.vocab)} takes ${this.show(least)}`;
     else if (this.kind === "block" && this.amount > high) because = "; if this is a number of training FLOPs or of bytes, say so";
-    throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${because}.`);
+    throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${read}${because}.`);
   }
 
   show(amount) {
@@ -232,17 +237,63 @@ function clippedDepths(laws, law, N, limits) {
   return laws.depths(law, N).map((L) => (Number.isNaN(L) ? L : Math.min(Math.max(L, limits[0]), limits[1])));
 }
 
+function checkFixed(style, depth, width, prices) {
+  if (depth !== null) {
+    fromOneTo(prices.deepest, "depth", depth);
+    if (depth % style.pipeline_stages) throw new Refusal(`depth ${depth} is not a multiple of the ${style.pipeline_stages} pipeline stages.`);
+  }
+  fromOneTo(Infinity, "width", width);
+}
+
+// The tokens of least expected loss where a compute law chooses them, over sizes and depths up to the law's (planning/tokens.py)
+function chooseTokens(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
+  if (!budget.compute) return;
+  checkFixed(style, fixedDepth, fixedWidth, prices);
+  const even = style.kv_heads !== null && style.head_dim === null ? style.withHeads(prices.narrow_heads) : style;
+  const rule = budget.constants.compute_laws[budget.compute];
+  const lossAt = (N, L, width, depthLoss) => {
+    const heads = width / even.usualHead(width);
+    const narrow = style.template.embedding_width ?? width;
+    const each = even.counter.trainingFlops(L, width, heads, even.kv_heads ?? heads, even.usualHead(width), even.realFf(width)) - 6 * (style.vocab * narrow);
+    const tokens = budget.amount / each;
+    return [Math.log(rule.E + rule.A * N ** -rule.alpha + rule.B * tokens ** -rule.beta) + depthLoss, tokens];
+  };
+  const bestAt = (x) => {
+    const N = Math.exp(x);
+    if (fixedDepth !== null) return lossAt(N, fixedDepth, even.widthOfBlocks(fixedDepth, N), 0);
+    if (fixedWidth !== null) return lossAt(N, N / even.blocks(1, fixedWidth, even.usualHead(fixedWidth), even.realFf(fixedWidth)), fixedWidth, 0);
+    const most = clippedDepths(laws, law, N, prices.law_depths)[0];
+    const tried = prices.shallower.map((share) => {
+      const L = Math.max(1, share * most);
+      return lossAt(N, L, even.widthOfBlocks(L, N), laws.ownCost(L, N, law));
+    });
+    return tried.reduce((one, other) => (other[0] < one[0] ? other : one));
+  };
+  let [low, high] = [Math.log(12), Math.log(prices.most_params * 16)];
+  let [left, right] = [high - prices.golden * (high - low), low + prices.golden * (high - low)];
+  let [atLeft, atRight] = [bestAt(left), bestAt(right)];
+  for (let i = 0; i < prices.sections; i++) {
+    if (atLeft[0] <= atRight[0] || atLeft[0] === Infinity) {
+      [high, right, atRight] = [right, left, atLeft];
+      left = high - prices.golden * (high - low);
+      atLeft = bestAt(left);
+    } else {
+      [low, left, atLeft] = [left, right, atRight];
+      right = low + prices.golden * (high - low);
+      atRight = bestAt(right);
+    }
+  }
+  const tokens = (atRight[0] < atLeft[0] ? atRight : atLeft)[1];
+  budget.tokens = BigInt(Math.max(1, rint(Number(tokens.toPrecision(prices.digits)))));
+}
+
 function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   budget.checkRange(style);
+  checkFixed(style, fixedDepth, fixedWidth, prices);
   const measure = budget.measureOf(style);
   const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
-  if (fixedDepth !== null) {
-    fromOneTo(prices.deepest, "depth", fixedDepth);
-    if (fixedDepth % style.pipeline_stages) throw new Refusal(`depth ${fixedDepth} is not a multiple of the ${style.pipeline_stages} pipeline stages.`);
-    return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
-  }
+  if (fixedDepth !== null) return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
   if (fixedWidth !== null) {
-    fromOneTo(Infinity, "width", fixedWidth);
     const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
     return exactly(L, fixedWidth);
@@ -346,7 +397,10 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
   let reached = measured(usual);
   if (style.ff_is_free) {
     const unit = style.ffUnit(W);
-    const more = (target - reached) / (measured(usual + unit) - reached);
+    const perUnit = measured(usual + unit) - reached;
+    let more = (target - reached) / perUnit;
+    const savesLittle = perUnit * (usual / unit) < prices.stretching * reached;
+    if (!neverOver && more < 0 && savesLittle && reached < target * Math.exp(prices.close)) more = 0;
     const [narrow, wide] = prices.ff_stretch.map((factor) => rint((usual * factor) / unit));
     F = Math.min(Math.max(usual / unit + (neverOver ? Math.floor(more) : rint(more)), Math.max(1, narrow)), wide);
     F = Math.trunc(F) * unit;
@@ -521,7 +575,11 @@ function decoding(settings) {
   const overhead = settings.layer_us;
   if (!(overhead >= 0 && overhead <= 1e6)) throw new Refusal(`layer_us must be from 0 to 1e6 microseconds per layer, not '${overhead}'.`);
   const perLayer = overhead / 1e6;
-  return (s) => Number(2n * countParams(exact(s)).total) / rate + s.depth * perLayer;
+  return (s) => {
+    const whole = exact(s);
+    const cached = BigInt(settings.batch) * whole.context * whole.depth * cacheElements(whole);
+    return Number(2n * (countParams(whole).total + cached)) / rate + s.depth * perLayer;
+  };
 }
 
 // What deepwide.plan returns, by the same names; `settings` has every option of the plan, null where it is not given
@@ -537,6 +595,7 @@ export function makePlan(settings, constants, laws) {
   const decodeSeconds = decoding(settings);
   const fixedSide = settings.depth !== null ? "depth" : settings.width !== null ? "width" : null;
   const neverOver = settings.at_most || budget.kind === "memory";
+  chooseTokens(style, laws, law, budget, settings.depth, settings.width, prices);
   const optimum = findOptimum(style, laws, law, budget, settings.depth, settings.width, prices);
   const rounded = roundOptimum(style, budget, optimum, fixedSide, neverOver, prices);
   const shape = style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
@@ -577,9 +636,8 @@ export function makePlan(settings, constants, laws) {
     family: style.family,
     miss: rint(reached) / rint(budget.amount) - 1,
     law_width: { value: widthAt(law_depth.value), low: widthAt(law_depth.high), high: widthAt(law_depth.low) },
-    measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params),
+    measured_depth: law.own_bowl ? null : laws.measuredOptimum(law_params, 1),
     train_flops: perToken * Number(tokens),
-    attention_share: Number(6n * whole.depth * whole.context * whole.heads * whole.head_dim) / perToken,
     training_bytes_per_sequence: training.perSequence,
     training_state_bytes: training.state,
     split: isSplit ? split : null,

@@ -70,10 +70,6 @@ function planNotes(plan, laws, prices) {
     const each = over.map((c) => `${plural(c.depth, "layer")} ${fixed(c.budget_share, 2)} times`).join(", ");
     note("depths-over-budget", `at this size other depths take more than the budget: ${each}`);
   }
-  if (budget.compute && plan.attention_share > prices.attention_share) {
-    note("tokens-without-attention", `attention over ${grouped(shape.context)} tokens takes ${fixed(100 * plan.attention_share, 0)}% of the FLOPs, which the ` +
-      "compute-optimal number of tokens does not reckon with: with fewer tokens a larger model may have less loss");
-  }
   const devices = style.tensor_parallel;
   if (style.kv_heads && style.kv_heads % devices) {
     const uneven = devices % style.kv_heads ? ", unevenly, and memory per device is not counted" : "";
@@ -83,7 +79,8 @@ function planNotes(plan, laws, prices) {
     note("vocabulary-indivisible", `the vocabulary ${grouped(shape.vocab)} does not divide over ${devices} devices: pad it`);
   }
   if (budget.kind === "memory") {
-    note("memory-without-activations", "the memory holds weights and cache only: leave room for activations and the runtime");
+    note("memory-without-activations", "the memory is that of all devices together and holds weights and cache only: " +
+      "leave room for activations and the runtime");
   }
   if (shape.width > shape.vocab) {
     note("wasted-width", `width ${grouped(shape.width)} is beyond the vocabulary ${grouped(shape.vocab)}: wasted, according to Wies et al. 2021`);
