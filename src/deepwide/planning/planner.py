@@ -36,7 +36,6 @@ from deepwide.planning.rounding import (
     width_of_blocks,
 )
 from deepwide.planning.style import Style
-from deepwide.planning.tokens import with_best_tokens
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
 from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Params, Shape, cache_elements, flops, inference_memory, training_memory
@@ -356,7 +355,10 @@ def plan(
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     amounts = np.array([limit.amount])
-    limit = with_best_tokens(wanted, chosen, limit, depth, width)
+    if limit.compute:
+        from deepwide.planning.tokens import with_best_tokens  # most plans do not wait for it
+
+        limit = with_best_tokens(wanted, chosen, limit, depth, width)
     optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
     rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
     unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
