@@ -192,6 +192,23 @@ def test_a_budget_is_missed_only_where_nothing_near_the_law_meets_it() -> None:
                 assert brute_force(sizes[row], tensor, stages, kv_heads or 1, near) > 0.03, (stages, tensor, kv_heads)
 
 
+@pytest.mark.parametrize("options", [{"family": "gpt2"}, {"kv_heads": 32}, {"family": "gpt2", "tensor_parallel": 8}])
+def test_budgets_that_are_searched_widely_together_get_the_shapes_they_get_alone(options: dict[str, Any]) -> None:
+    style, sizes = Style(**options), np.geomspace(2e6, 2e9, 40)
+    depth = transition_law().depth(sizes).value
+    width = style.width_for(depth, sizes, blocks)
+    together = np.array(round_shapes(style, sizes, depth, width, blocks))
+    ones = [slice(i, i + 1) for i in range(40)]
+    alone = [round_shapes(style, sizes[one], depth[one], width[one], blocks) for one in ones]
+    assert np.array_equal(together, np.concatenate([np.array(shape) for shape in alone], axis=1))
+    searched = [search_widely(style, float(N), round(float(L)), blocks) for N, L in zip(sizes, depth, strict=True)]
+    found = sum(
+        search is not None and search.best == tuple(row)
+        for search, row in zip(searched, together.T.tolist(), strict=True)
+    )
+    assert found > 2  # some of these shapes come from a wide search
+
+
 def test_the_optimum_lies_on_the_law_and_meets_the_budget() -> None:
     style, sizes = Style(), np.logspace(7, 14, 50)
     for kind in ("block", "total"):
