@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,10 @@ def test_an_interrupted_command_says_what_it_leaves(words: str, left: str, monke
 
 def test_an_interrupt_of_a_real_process_is_said_in_one_line() -> None:
     command = [sys.executable, "-m", "deepwide", "rank", "--depth", "3", "--width", "4"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # in the background of a shell it is ignored
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    ) as process:
         time.sleep(5)
         assert process.poll() is None, "it was to take longer than this"
         process.send_signal(signal.SIGINT)
