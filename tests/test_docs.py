@@ -230,6 +230,10 @@ def test_the_readme_is_short_and_says_what_was_measured() -> None:
     measured = result("install.json")
     extras = [measured["extra_megabytes"][name] for name in ("plot", "rank", "fit", "train", "ray")]
     assert shows("README.md", *(f"{size:,}" for size in (measured["core_megabytes"], *extras)))
+    pooled = deepwide.evidence()
+    cost, place = ([f"{value:.2f}" for value in each] for each in (pooled.factor_2_new, pooled.ratio_new))
+    assert f"{cost[0]}% of loss ({cost[1]} to {cost[2]})" in " ".join((ROOT / "README.md").read_text().split())
+    assert f"best depth is {place[1]} to {place[2]}" in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_the_planner_s_page_quotes_the_measured_misses() -> None:

@@ -148,7 +148,7 @@ def test_array_types_are_for_type_checkers_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("8ms", 0.008), ("250 us", 0.00025), ("2.5µs", 2.5e-6), ("1e-3s", 0.001)]
+    ("text", "seconds"), [("8ms", 0.008), ("250 us", 0.00025), ("2.5µs", 2.5e-6), ("1e-3s", 0.001), ("3ns", 3e-9)]
 )
 def test_a_time_is_read_with_its_unit(text: str, seconds: float) -> None:
     assert parse_seconds(text) == pytest.approx(seconds, rel=1e-12)

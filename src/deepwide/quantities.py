@@ -59,7 +59,7 @@ def parse_bytes(text: str | int | float) -> int:
     return count
 
 
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}
 
 
 def parse_seconds(text: str | int | float) -> float:

@@ -104,6 +104,7 @@ def test_a_memory_budget_is_read_in_bytes(text: Any) -> None:
         (1, {"kind": "memory"}, "the budget must be between"),
         ("24X", {"kind": "memory"}, "is not a memory size"),
         ("1.3B", {"kind": "memory"}, "between 20[0-9] kB and 20 PB here, and this was read as 1 byte "),
+        ("1e21", {"kind": "flops", "tokens": 10}, "and 6e.17 FLOPs here; the training tokens given are 10"),
         ("7B", {"kind": "memory"}, r"read as 7 bytes \(gigabytes are written 24GB\); one layer of width 1 with"),
         (3e9, {"kind": "flops"}, r"between .* FLOPs and .*e\+\d\d FLOPs here"),
         (100_000, {"kind": "total"}, "one layer of width 1 with vocabulary 50,304 takes"),

@@ -332,3 +332,14 @@ def test_a_width_between_those_of_usual_heads_has_heads_between_them(
     best = plan(budget, **options)
     assert (best.shape.heads, best.shape.head_dim) == heads
     assert best.shape.depth == round(best.law_depth.value)
+
+
+@pytest.mark.parametrize(("memory", "context", "batch", "stages"), [("24GB", "8Ki", 16, 1), ("80GB", "128Ki", 8, 6)])
+def test_a_fixed_depth_has_the_heads_that_leave_most_for_parameters(
+    memory: str, context: str, batch: int, stages: int
+) -> None:
+    """80 GB with 8 × 128Ki and 18 layers were 1.0B with heads of 128, and 19.6B with heads of 64."""
+    for depth in range(18, 37, 6):
+        asked: dict[str, Any] = {"kind": "memory", "context": context, "batch": batch, "kv_heads": 8, "depth": depth}
+        free, narrow = (plan(memory, **asked, pipeline_stages=stages, head_dim=h).params.block for h in (None, 64))
+        assert free > 0.95 * narrow

@@ -7,7 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deepwide import DeepwideError, plan
-from deepwide.laws import depth_cost
+from deepwide.laws import compute_law, depth_cost
 from deepwide.planning import Plan
 from deepwide.quantities import show_count
 
@@ -158,6 +158,21 @@ def test_a_limit_that_does_not_bind_changes_nothing(budget: str, options: dict[s
     assert loose.speed.without_limit.chosen
     assert min(row.loss_percent.value for row in loose.speed.frontier) == 0
     assert "the limit changes nothing" in next(note.text for note in loose.notes if note.code == "speed-limit")
+
+
+def test_a_flops_budget_is_spent_whole_within_a_limit() -> None:
+    """A fresh user's find: 1e22 FLOPs within 3 ms left 59% of them unspent, and that cost 3.1% of loss, not 1.0%."""
+    answer = limited("1e22", kind="flops", latency="3ms")
+    free = plan("1e22", kind="flops")
+    assert answer.speed is not None
+    assert answer.train_flops == pytest.approx(1e22, rel=1e-9)
+    assert answer.tokens > 2 * free.tokens
+    c = compute_law("epoch")
+    at, here = (c.E + c.A * p.params.active**-c.alpha + c.B * p.tokens**-c.beta for p in (answer, free))
+    assert 100 * (at / here - 1) < answer.speed.loss_percent.value < 100 * (at / here - 1) + 0.5
+    given = limited("1e22", kind="flops", latency="3ms", tokens=answer.tokens)
+    assert given.speed is not None
+    assert given.train_flops <= 1.001e22, "tokens that are given stay"
 
 
 def test_a_limit_that_binds_takes_what_is_better_than_the_plan_without_one() -> None:

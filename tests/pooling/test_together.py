@@ -76,6 +76,9 @@ def test_a_further_set_is_a_file_and_a_name_replaces(tmp_path: Path) -> None:
     assert names.count("morph") == 1
     with pytest.raises(DeepwideError, match="there is no set 'nobody'"):
         evidence(without=["nobody"])
+    with pytest.raises(DeepwideError, match="no set is left to pool: outside the sizes of the levine law is ours"):
+        evidence(without=["gemstones", "morph"])
+    assert evidence(without="morph").sets == evidence(without=["morph"]).sets
     with pytest.raises(DeepwideError, match="tokens_per_param must be"):
         evidence(tokens_per_param=0)
 

@@ -227,8 +227,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
     if plan.speed is not None:
         return
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight and the batch's cache "
-        f"of {plan.shape.context:,} tokens per sequence read once, plus an overhead per layer: "
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight, in bf16, and the "
+        f"batch's cache of {plan.shape.context:,} tokens per sequence read once, plus an overhead per layer: "
         f"{escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
 

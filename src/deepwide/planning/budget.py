@@ -131,6 +131,8 @@ class Budget(NamedTuple):
             because = f"; one layer of width 1 with vocabulary {style.vocab:,} takes {self._show(least)}"
         elif self.kind == "block" and np.any(amounts > high):
             because, remedies = "; if this is a number of training FLOPs or of bytes, say so", ("kind",)
+        elif self.kind == "flops" and not self.compute:
+            because = f"; the training tokens given are {self.tokens:,}"
         text = f"the budget must be between {self._show(low)} and {self._show(high)} here{read}{because}."
         raise DeepwideError(text, remedies=remedies)
 

@@ -364,10 +364,15 @@ def plan(
     unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
     tokens_from, speed = limit.tokens_from, None
     if limited is not None:
-        shape, speed = _search(wanted, chosen, compute, limit, unlimited, at_most).within(limited, depth)
+        trials = _search(wanted, chosen, compute, limit, unlimited, at_most)
+        shape, speed = trials.within(limited, depth)
         if shape != unlimited:
             fixed = fixed or "latency"
-            tokens_from += "" if limit.tokens else ", for the plan without a limit on time"
+            if limit.compute:  # a smaller model is trained for longer
+                limit = limit._replace(tokens=max(1, int(trials.tokens_of(shape))))
+                tokens_from = "all that the budget buys"
+            elif not limit.tokens:
+                tokens_from += ", for the plan without a limit on time"
     reached, params = float(limit.measure(shape)), shape.params
     left = fixed is None and bool(optimum.left[0])
     fixed = "budget" if left else fixed
@@ -381,7 +386,7 @@ def plan(
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
-    train_tokens = limit.tokens or 20 * unlimited.active_params  # what a limit on time costs is at equal tokens
+    train_tokens = limit.tokens or 20 * unlimited.active_params  # a limit on time costs what it does at equal tokens
     split = _split(wanted, limit, data_parallel, zero)
     candidates = _candidates(wanted, shape, chosen, law_params, decode, split, limit)
     search = None

@@ -158,7 +158,7 @@ def _round_near(
     usual = usual_depths(style, depth)
     centre, at = np.asarray(width, dtype=float), np.asarray(depth, dtype=float)
     if not fixed_width and np.any(moved := np.abs(np.log(usual / depth)) > 0.1):  # pipeline stages may force the depth
-        centre = np.where(moved, style.width_for(usual.astype(float), wanted, measure), centre)
+        centre = np.where(moved, _fullest_width(style, usual.astype(float), wanted, measure, keep_size), centre)
         at = np.where(moved, usual, at)
     size = np.asarray(style.grid(at, centre).params.active_block, dtype=float) if keep_size else None
     ideal = ideal_head_dim(centre)
@@ -428,7 +428,7 @@ def find_optimum(
     check_fixed(style, depth, width)
     if depth is not None:
         L = np.full_like(amounts, depth)
-        return _at(style, L, style.width_for(L, amounts, budget.measure))
+        return _at(style, L, _fullest_width(style, L, amounts, budget.measure, budget.kind in ("memory", "flops")))
     if width is not None:
         d = np.full_like(amounts, width)
         L = style.depth_for(d, amounts, budget.measure)
@@ -500,6 +500,16 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
     )
     return at._replace(depth=depth, width=np.where(left, W[rows, chosen], at.width), left=left,
                        gain=np.where(left, gain, 0.0))  # fmt: skip
+
+
+def _fullest_width(style: Style, depth: Floats, amounts: Floats, measure: Measure, any_heads: bool) -> Floats:
+    """The width that takes the budget at each depth; with `any_heads` by the heads that leave most for parameters."""
+    width = np.asarray(style.width_for(depth, amounts, measure))
+    if not any_heads or style.head_dim is not None or style.kv_heads is None:
+        return width
+    narrow = np.asarray(style.width_for(depth, amounts, measure, head_dim=NARROW_HEADS))  # has less cache
+    blocks = [style.grid(depth, d, heads).params.active_block for d, heads in ((width, None), (narrow, NARROW_HEADS))]
+    return np.where((blocks[1] > blocks[0]) & (narrow >= 512), narrow, width)
 
 
 def _sizes(

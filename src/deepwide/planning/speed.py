@@ -27,7 +27,7 @@ from deepwide.planning.reasons import Speed, SpeedRow
 from deepwide.planning.rounding import NARROW_HEADS, shapes_near
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_count, parse_seconds, show_time
-from deepwide.shape import INFERENCE_BYTES, Shape, device_memory
+from deepwide.shape import INFERENCE_BYTES, Shape, causal_training_flops, device_memory
 from deepwide.timing import MachineProfile, find_machine, with_rates
 
 DEFAULT = "captured"
@@ -35,7 +35,8 @@ SMALLEST = 64  # shares of the budget are tried down to 1 / this,
 SHARES, FINER = 24, 8  # in so many steps, and in finer ones about what no other shape beats
 DEPTHS = 40  # tried at most, down to a twelfth of the deepest
 SHALLOWEST = 12
-WORTH_NAMING = 0.0005  # of the loss: a shape that the loss data put so far below the plan's is named
+QUICKER = 0.99  # times the plan's time: a shape is named that takes less,
+WORTH_NAMING = 0.0005  # and that the loss data put so much of the loss below the plan's
 ROWS, QUICKEST = 8, 4  # of the frontier that is shown, down to a quarter of the plan's time
 
 
@@ -214,7 +215,7 @@ class Search:
         shapes = [shape for shape in shapes if shape not in known and float(measure(shape)) <= self.most]
         sizes = [(shape.depth, shape.params.active_block) for shape in shapes]
         L, N = np.array(sizes, dtype=float).reshape(-1, 2).T
-        size = self._size_loss(N)
+        size = self._size_loss(N, np.array([self.tokens_of(shape) for shape in shapes]))
         losses, by_data = (
             size * (1 + costs(L, N, self.compared_with, self.law) / 100) for costs in (own_shape_costs, shape_costs)
         )
@@ -261,14 +262,21 @@ class Search:
             return Interval(0.0)
         if cost is None or cost.low is None or cost.high is None:
             return None
-        size = float(self._size_loss(float(shape.params.active_block)))
+        size = float(self._size_loss(float(shape.params.active_block), self.tokens_of(shape)))
         value, low, high = (100 * (size * (1 + each / 100) - 1) for each in (cost.value, cost.low, cost.high))
         return Interval(value, low, high)
 
-    def _size_loss(self, block_params: Any) -> Any:
+    def tokens_of(self, shape: Shape) -> float:
+        """The training tokens of a shape: those of the plan, or all that a FLOPs budget buys."""
+        return self.budget.amount / causal_training_flops(shape) if self.budget.compute else float(self.tokens)
+
+    def _size_loss(self, block_params: Any, tokens: Any) -> Any:
         """The compute law's loss over that of the plan without a limit."""
-        c, own, tokens = self.compute, float(self.plan.active_params), float(self.tokens)
-        at, here = (c.E + c.A * P**-c.alpha + c.B * tokens**-c.beta for P in (own * block_params / self._blocks, own))
+        c, own = self.compute, float(self.plan.active_params)
+        at, here = (
+            c.E + c.A * P**-c.alpha + c.B * D**-c.beta
+            for P, D in ((own * block_params / self._blocks, tokens), (own, self.tokens_of(self.plan)))
+        )
         return at / here
 
     @property
@@ -296,7 +304,8 @@ def _summary(
 ) -> Speed:
     better = None
     if search.law.bowl is None:  # its law and the loss data may disagree
-        quicker = [o for o in tried if o.seconds < chosen.seconds and o.by_data < chosen.by_data - WORTH_NAMING]
+        most, least = QUICKER * chosen.seconds, chosen.by_data - WORTH_NAMING
+        quicker = [o for o in tried if o.seconds < most and o.by_data < least]
         better = min(quicker, key=lambda o: o.by_data, default=None)
     frontier = [o for o in frontier if o.seconds >= chosen.seconds / QUICKEST] or frontier[-1:]
     targets = np.geomspace(frontier[0].seconds, frontier[-1].seconds, ROWS)

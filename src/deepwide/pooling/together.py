@@ -89,7 +89,9 @@ def _plain(row: SetRow) -> dict[str, Any]:
     return flat
 
 
-def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = (), tokens_per_param: float = 20.0) -> Evidence:
+def evidence(
+    *more: str | Path | EvidenceSet, without: str | Sequence[str] = (), tokens_per_param: float = 20.0
+) -> Evidence:
     """Pool the sets that come with deepwide, and `more` of them (files or sets); `without` leaves some out by name.
 
     A set of a name that is there already replaces it, and a note says so; that, and that a set given is not pooled, are
@@ -106,6 +108,7 @@ def evidence(*more: str | Path | EvidenceSet, without: Sequence[str] = (), token
             text = f"the set '{each.name}' that was given takes the place of the one of that name"
             replaced.append(Note.of("set-replaced", text, set=each.name))
         sets[each.name] = each
+    without = [without] if isinstance(without, str) else without
     if unknown := next((name for name in without if name not in sets), None):
         raise DeepwideError(f"there is no set '{unknown[:60]}': there are {', '.join(sets)}.")
     if not 0 < tokens_per_param < math.inf:
@@ -122,7 +125,9 @@ def pool(sets: Sequence[EvidenceSet], tokens_per_param: float = 20.0) -> Evidenc
     """The pooled answer of these sets; those outside the sizes of the levine law are shown only."""
     used = [each for each in sets if each.scope == "pooled"]
     if not used:
-        raise DeepwideError("no set is left to pool: each lies outside the sizes that the levine law was fitted on.")
+        left = " and ".join(each.name for each in sets)
+        why = f"outside the sizes of the levine law is {left}" if left else "all of them were left out"
+        raise DeepwideError(f"no set is left to pool: {why}.")
     reference = math.exp(float(np.mean([math.log(each.centre_tokens_per_param) for each in used])))
     sloped = any(each.token_slope is not None for each in used)
     full = _combine(used, reference) if sloped else None

@@ -205,6 +205,7 @@ export class Budget {
     const read = this.kind === "memory" && this.amount < low ? `, and this was read as ${plural(this.amount, "byte")} (gigabytes are written 24GB)` : "";
     if (least >= low && this.amount < low) because = `; one layer of width 1 with vocabulary ${grouped(style.vocab)} takes ${this.show(least)}`;
     else if (this.kind === "block" && this.amount > high) because = "; if this is a number of training FLOPs or of bytes, say so";
+    else if (this.kind === "flops" && !this.compute) because = `; the training tokens given are ${grouped(this.tokens)}`;
     throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${read}${because}.`);
   }
 
@@ -287,12 +288,22 @@ function chooseTokens(style, laws, law, budget, fixedDepth, fixedWidth, prices) 
   budget.tokens = BigInt(Math.max(1, rint(Number(tokens.toPrecision(prices.digits)))));
 }
 
+// The width that takes the budget at a depth; with anyHeads by the heads that leave most for parameters
+function fullestWidth(style, depth, amount, measure, anyHeads) {
+  const width = style.widthFor(depth, amount, measure);
+  if (!anyHeads || style.head_dim !== null || style.kv_heads === null) return width;
+  const narrowHeads = style.prices.narrow_heads;
+  const narrow = style.widthFor(depth, amount, measure, 1, narrowHeads); // has less cache
+  const fuller = style.blocks(depth, narrow, narrowHeads, style.realFf(narrow)) > style.blocks(depth, width, style.usualHead(width), style.realFf(width));
+  return fuller && narrow >= 512 ? narrow : width;
+}
+
 function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   budget.checkRange(style);
   checkFixed(style, fixedDepth, fixedWidth, prices);
   const measure = budget.measureOf(style);
   const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
-  if (fixedDepth !== null) return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
+  if (fixedDepth !== null) return exactly(fixedDepth, fullestWidth(style, fixedDepth, budget.amount, measure, ["memory", "flops"].includes(budget.kind)));
   if (fixedWidth !== null) {
     const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
@@ -456,7 +467,7 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
   const { prices } = style;
   const usual = usualDepths(style, depth);
   const moved = !fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1;
-  const centre = moved ? style.widthFor(usual, amount, measure) : width;
+  const centre = moved ? fullestWidth(style, usual, amount, measure, keepSize) : width;
   const size = keepSize ? style.blocks(moved ? usual : depth, centre, style.usualHead(centre), style.realFf(centre)) : null;
   const ideal = idealHeadDim(centre, prices);
   let best = null;
