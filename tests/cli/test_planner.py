@@ -412,6 +412,9 @@ def test_a_price_is_shown_in_a_table_of_audits_too() -> None:
     assert "active" in table
     assert "by total" in table
     assert "in money" not in run("audit", "llama-3-8b", "gpt2").stdout
+    assert "at 2.5 per GPU-hour of 4e+14 FLOPs per second. Trained on: llama-3-8b 161B tokens for" in " ".join(
+        table.split()
+    )
     assert "in money" in run("audit", "qwen3-30b-a3b", "--price", "2.5").stdout
 
 

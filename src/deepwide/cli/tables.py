@@ -436,6 +436,17 @@ def show_audits(audits: Sequence["Audit"], failures: Sequence[tuple[str, str]], 
     if beyond is not None:
         to.print(f"[dim]* {escape(beyond.text)}.[/dim]")
     to.print(f"[dim]Rule: {escape(audits[0].verdict.rule)}; {escape(RULE_OF_COST)}.[/dim]")
+    if priced:
+        trained = ", ".join(
+            f"{a.name} {show_count(a.worth.tokens)} tokens for {a.worth.training_money:,.0f}"
+            for a in audits
+            if a.worth is not None and a.worth.training_money is not None
+        )
+        to.print(
+            f"[dim]Money: the FLOPs that make the loss up, parameters and tokens grown alike (below 0: saved), at "
+            f"{audits[0].price:g} per GPU-hour of {audits[0].gpu_flops:.3g} FLOPs per second. Trained on: "
+            f"{escape(trained)} (20 tokens per parameter unless --tokens says).[/dim]"
+        )
     for text, note in shown.items():
         if note.code == "cost-extrapolated":
             continue
