@@ -390,9 +390,9 @@ def antecedents_found(reader: Reader, settings: Amounts) -> Found:
             attention = reader.words(words) if len(words) > 1 else None
             if attention is None:
                 continue
-            for place, antecedents, nearest, same in _mentions(window):
+            for place, antecedents, before, alike in _mentions(window):
                 right = right + antecedents_hit(attention, place, sorted(antecedents))
-                counts += (nearest in antecedents, same in antecedents, 1)
+                counts += (before in antecedents, alike in antecedents, 1)
         hits.append(right)
         rules.append(counts.tolist())
     score = np.sum(hits[: settings.documents], axis=0)
