@@ -70,11 +70,12 @@ class HighResourceSettings(TranslationSettings):
     """Which encoders learn which pair."""
 
     pairs: Pairs = ("en-de",)  # of Multi30k or Autshumato; reversing needs no data and decides nothing
-    encoders: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)] = (6, 18, 36)  # layers
+    encoders: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=12)] = (6, 18)  # layers
     decoder: Positive = 2  # layers of the decoder
-    seeds: Seeds = (20, 21, 22, 23)
-    steps: Positive = 1000
-    rates: Rates = ()  # learning rates that encoders have of their own: layers, rate
+    seeds: Seeds = (40, 41, 42)
+    steps: Positive = 2500
+    lr: float = 1.7e-3
+    rates: Rates = ((6, 3e-3),)  # learning rates that encoders have of their own: layers, rate
     batch: Positive = 32
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.3  # with 0.02 these networks learn to ignore the source
     alike: bool = True
@@ -131,16 +132,16 @@ class HighResource(Study):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
             "pairs": (REVERSING,), "encoders": (2, 8), "decoder": 1, "seeds": (0,), "width": 32, "steps": 150,
-            "lr": 5e-3, "warmup": 0.02, "smoothing": 0.0, "sentences": 100,
+            "lr": 5e-3, "rates": (), "warmup": 0.02, "smoothing": 0.0, "sentences": 100,
         },
         "cpu": {},
         "paper": {
             "pairs": ("en-de", "en-af"), "encoders": (6, 12, 18, 36, 60), "decoder": 12, "width": 512, "heads": 8,
-            "vocab": 32_000, "context": 128, "steps": 100_000, "batch": 256, "lr": 1e-3, "warmup": 0.08, "dropout": 0.1,
+            "vocab": 32_000, "context": 128, "steps": 100_000, "batch": 256, "lr": 1e-3, "rates": (), "warmup": 0.08, "dropout": 0.1,
             "sentences": 3000, "words": 128,
         },
     }  # fmt: skip
-    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 1500}
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 1800}
     libraries: ClassVar[Mapping[str, str]] = {"torch": "train", "scipy": "fit", "sacrebleu": "translate"}
     method = (
         "Encoder-decoders with post-LN and ADMIN (profiled on the first batch) learn a pair of languages; only the "
@@ -152,10 +153,13 @@ class HighResource(Study):
     differences = (
         "The original: WMT'14 English to German (4.5M pairs) and French (36M), width 512, encoders of 6 to 60 layers "
         "with decoders of 6 or 12, days on eight GPUs. Here: Multi30k (29,000 pairs of captions), width 64, a decoder "
-        "of 2 layers, one to five minutes of training per network. Data are plentiful only in the sense that training "
-        "ends when they have been seen about once. Rate and warm-up were chosen on one other seed by the loss of 6 "
-        "layers (at 3e-3; with a warm-up of 2% of the steps, as in an earlier run of narrower networks, the decoder "
-        "learns to ignore the source), and are the same for all depths. What this scale cannot decide: whether depth "
+        "of 2 layers, encoders of 6 and 18 layers, three to seven minutes of training per network. Data are plentiful "
+        "only in the sense that training ends when they have been seen less than three times. Rates were chosen by "
+        "the loss of one other seed, each depth by itself: for 6 layers 3e-3 (1e-3 was worse), for 18 layers 1.7e-3 "
+        "(1e-3 and 3e-3 were worse); networks without ADMIN have the rate of those with it. Two earlier runs had one "
+        "rate for all depths and 36 layers too: with a warm-up of 2% of the steps no network learned to look at the "
+        "source, with 30%, 3e-3 and one epoch only 6 layers did, and a rule that asked only some encoder to translate "
+        "said not reproduced. The rules now ask both sides. What this scale cannot decide: whether depth "
         "helps a network that is trained to its end, at a width that is used, on millions of pairs. Preset paper has "
         "the original's networks, and the pairs at hand. Preset quick reverses sequences: how the study works, nothing "
         "about language."
