@@ -137,8 +137,8 @@ class HighResource(Study):
         "cpu": {},
         "paper": {
             "pairs": ("en-de", "en-af"), "encoders": (6, 12, 18, 36, 60), "decoder": 12, "width": 512, "heads": 8,
-            "vocab": 32_000, "context": 128, "steps": 100_000, "batch": 256, "lr": 1e-3, "rates": (), "warmup": 0.08, "dropout": 0.1,
-            "sentences": 3000, "words": 128,
+            "vocab": 32_000, "context": 128, "steps": 100_000, "batch": 256, "lr": 1e-3, "rates": (), "warmup": 0.08,
+            "dropout": 0.1, "sentences": 3000, "words": 128,
         },
     }  # fmt: skip
     expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 60, "cpu": 1800}
