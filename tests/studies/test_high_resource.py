@@ -10,16 +10,16 @@ from deepwide.errors import DeepwideError
 from deepwide.model import SCHEMES
 from deepwide.run import RunFolder, read_runs
 from deepwide.studies import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Measured, find_study, run_study
-from deepwide.studies.high_resource import BEST, DEEPER_BLEU, DEEPER_LOSS, RESCUED, _row
+from deepwide.studies.high_resource import DEEP, DEEPER_BLEU, DEEPER_LOSS, RESCUED, SHALLOW, _row
 from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
 
 SMALL = ("encoders=[1, 2]", "seeds=[0, 1]", "width=16", "heads=2", "steps=4", "batch=4", "sentences=6", "beam=2")
 ABOVE, BELOW, UNCLEAR = Interval(1.0, 0.5, 1.5), Interval(-1.0, -1.5, -0.5), Interval(0.2, -0.3, 0.7)
 
 
-def outcomes(number: Interval, seeds: int = 3, best: float = 10.0) -> list[str]:
+def outcomes(number: Interval, seeds: int = 3, shallow: float = 10.0, deep: float = 10.0) -> list[str]:
     numbers = dict.fromkeys((DEEPER_BLEU, DEEPER_LOSS, RESCUED), number)
-    measured = Measured(numbers={"seeds": Interval(seeds), BEST: Interval(best)} | numbers)
+    measured = Measured(numbers={"seeds": Interval(seeds), SHALLOW: Interval(shallow), DEEP: Interval(deep)} | numbers)
     return [rule.judge(measured).outcome for rule in find_study("high-resource").rules]
 
 
@@ -27,7 +27,11 @@ def test_each_rule_can_say_each_thing() -> None:
     assert outcomes(ABOVE) == [REPRODUCED] * 3
     assert outcomes(BELOW) == [NOT_REPRODUCED] * 3
     assert outcomes(UNCLEAR) == outcomes(ABOVE, seeds=2) == [NOT_DECIDABLE] * 3
-    assert outcomes(ABOVE, best=4.9) == [NOT_DECIDABLE, REPRODUCED, REPRODUCED], "who does not translate has no BLEU"
+
+
+def test_who_does_not_translate_yet_is_not_compared() -> None:
+    assert outcomes(BELOW, deep=4.9) == [NOT_DECIDABLE] * 3
+    assert outcomes(BELOW, shallow=4.9) == [NOT_DECIDABLE, NOT_DECIDABLE, NOT_REPRODUCED]
 
 
 def test_a_run_without_data_compares_depths_and_schemes(tmp_path: Path) -> None:
@@ -39,7 +43,7 @@ def test_a_run_without_data_compares_depths_and_schemes(tmp_path: Path) -> None:
     numbers = result.measured.numbers
     assert numbers[DEEPER_LOSS].value == pytest.approx(shapes["ADMIN", 1]["loss"] - shapes["ADMIN", 2]["loss"])
     assert numbers[RESCUED].value == pytest.approx(shapes["post-LN", 2]["loss"] - shapes["ADMIN", 2]["loss"])
-    assert {DEEPER_BLEU, BEST} <= set(numbers)
+    assert {DEEPER_BLEU, SHALLOW, DEEP} <= set(numbers)
     assert "translations" not in (tmp_path / "runs.csv").read_text()
     assert "<svg" in (tmp_path / "encoders.svg").read_text()
 
