@@ -180,3 +180,19 @@ def test_a_certificate_about_a_file_that_suits_its_primes_does_not_hold(
     honest = measure(case, 999_983)
     Certificate.of(honest).write(tmp_path / "c.json")
     assert verify(tmp_path / "c.json").drawn_prime not in (None, 999_983)
+
+
+def test_every_published_certificate_was_verified() -> None:
+    """`python -m benchmarks.separation.verified --minutes 300`; a certificate that is made anew needs it again."""
+    results = PUBLISHED.parent
+    checked = json.loads((results / "verified.json").read_text(encoding="utf-8"))["checked"]
+    made = {
+        path.relative_to(results).as_posix(): json.loads(path.read_text(encoding="utf-8"))
+        for folder in ("ranks", "structured")
+        for path in (results / folder).glob("*.json")
+    }
+    assert checked.keys() == made.keys()
+    for name, certificate in made.items():
+        rank = certificate["rank"] if "rank" in certificate else certificate["lower"]
+        assert (checked[name]["sha256"], checked[name]["rank"]) == (certificate["sha256"], rank)
+    assert f"all {len(made)}." in (results.parents[1] / "docs" / "rank.md").read_text(encoding="utf-8")
