@@ -92,7 +92,17 @@ def test_the_page_quotes_what_was_measured() -> None:
         f"| {row['encoder']} | {row['scheme']} | {row['loss']:.2f} | {row['bleu']:.1f} |"
         for row in measured.tables["shapes"]
     ]
-    less = measured.numbers[DEEPER_BLEU]
-    assert less.low is not None
-    assert less.high is not None
-    check_said_on_the_page(*rows, f"{-less.value:.1f} BLEU less than 6 ({-less.high:.1f} to {-less.low:.1f})")
+    bleu, loss, rescued = (measured.numbers[name] for name in (DEEPER_BLEU, DEEPER_LOSS, RESCUED))
+    assert bleu.low is not None
+    assert bleu.high is not None
+    assert loss.low is not None
+    assert loss.high is not None
+    assert rescued.low is not None
+    assert rescued.high is not None
+    check_said_on_the_page(
+        *rows,
+        f"18 layers have {-bleu.value:.1f} BLEU less than 6",
+        f"{-bleu.low:.1f} less to {bleu.high:.1f} more",
+        f"{-loss.value:.2f} worse ({-loss.high:.2f} to {-loss.low:.2f})",
+        f"{rescued.value:.2f} higher ({rescued.low:.2f} to {rescued.high:.2f})",
+    )
