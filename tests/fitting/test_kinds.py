@@ -210,4 +210,5 @@ def test_time_grows_like_the_number_of_runs(kind: str) -> None:
         return time.process_time() - start
 
     seconds(20)  # what is imported or built once
-    assert seconds(1000) < 10 * max(seconds(250), 0.05)
+    many, few = zip(*((seconds(1000), seconds(250)) for _ in range(3)), strict=True)  # by turns: one may be disturbed
+    assert min(many) < 10 * max(min(few), 0.05)
