@@ -231,9 +231,10 @@ def test_the_readme_is_short_and_says_what_was_measured() -> None:
     extras = [measured["extra_megabytes"][name] for name in ("plot", "rank", "fit", "train", "ray")]
     assert shows("README.md", *(f"{size:,}" for size in (measured["core_megabytes"], *extras)))
     pooled = deepwide.evidence()
-    cost, place = ([f"{value:.2f}" for value in each] for each in (pooled.factor_2_new, pooled.ratio_new))
-    assert f"{cost[0]}% of loss ({cost[1]} to {cost[2]})" in " ".join((ROOT / "README.md").read_text().split())
-    assert f"best depth is {place[1]} to {place[2]}" in " ".join((ROOT / "README.md").read_text().split())
+    cost, place = pooled.factor_2_new, pooled.ratio_new
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{cost.value:.2f}% of loss ({cost.low:.2f} to {cost.high:.2f})" in readme
+    assert f"best depth is {place.low:.2f} to {place.high:.2f}" in readme
 
 
 def test_the_planner_s_page_quotes_the_measured_misses() -> None:

@@ -274,3 +274,12 @@ def test_the_verdict_of_a_surface_needs_every_exponent_above_zero() -> None:
     noise = np.random.default_rng(0).normal(0, 1e-3, len(N))
     flat = Runs.of(total_params=N, tokens=D, loss=(1.8 + 400 / N**0.34) * np.exp(noise))
     assert fit_surface(flat, bootstrap=50).verdict().outcome == "undecided"
+
+
+@pytest.mark.parametrize("factor", [1e-12, 1e12])
+def test_parameters_that_no_matrices_of_such_a_width_have_give_no_law_either(factor: float) -> None:
+    """A random table had 1e-29 matrices per layer: a traceback."""
+    runs = gemstones_like(0.003)
+    fit = fit_surface(replace(runs, total_params=12 * factor * runs.depth * runs.width**2), terms="shape", bootstrap=0)
+    assert fit.law() is None
+    assert "count-unrelated" in codes(fit.warnings)

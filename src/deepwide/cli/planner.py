@@ -85,7 +85,8 @@ def plan(
     ] = False,
     law: LawName = "levine",
     evidence: Annotated[
-        list[Path] | None, typer.Option(help="Plan by the law pooled, with this set in it (see: deepwide evidence add). Repeat.")
+        list[Path] | None,
+        typer.Option(help="Plan by the law pooled, with this set in it (see: deepwide evidence add). Repeat."),
     ] = None,
     compute: Annotated[
         str, typer.Option(help="Compute law with --flops: epoch, hoffmann, or one that fit saved (.json).")

@@ -35,6 +35,7 @@ NAMES = {
 
 
 NO_BLOCKS = 1e-6  # a share of the parameters this small is rounding
+MATRICES, MOST_ROWS = (1e-3, 1e6), 1e9  # of a layer, in width²; of embeddings: what a SurfaceLaw takes
 CLAIM = "the loss is a floor plus a falling power of each size"
 RULE = (
     "seen if the 95% interval of every exponent lies above 0 (bootstrap, or the sandwich where there are no resamples) "
@@ -337,12 +338,13 @@ def _architecture(runs: Runs, counting: Counting) -> tuple[dict[str, Any], list[
     coefficients, _ = nnls(design, np.ones(len(size)))
     off = float(np.abs(design @ coefficients - 1).max())
     notes = [] if off < 0.02 else [note("count-approximate", percent=100 * off)]
-    matrices = float(coefficients[0])
-    if matrices * design[:, 0].max() < NO_BLOCKS:
+    matrices, rows = float(coefficients[0]), 0.0 if counting == "block" else float(coefficients[1])
+    possible = MATRICES[0] <= matrices <= MATRICES[1] and rows <= MOST_ROWS
+    if matrices * design[:, 0].max() < NO_BLOCKS or not possible:
         matrices, notes = 0.0, [note("count-unrelated")]
     fields = {
         "layer_matrices": matrices,
-        "embedding_rows": 0.0 if counting == "block" else float(coefficients[1]),
+        "embedding_rows": rows,
         "block_params_range": span(matrices * L * d**2) if matrices > 0 else None,
     }
     return fields, notes
