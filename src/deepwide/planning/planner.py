@@ -386,7 +386,7 @@ def plan(
     training = training_memory(shape)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
-    train_tokens = limit.tokens or 20 * unlimited.active_params  # a limit on time costs what it does at equal tokens
+    train_tokens = limit.tokens or 20 * unlimited.active_params  # a limit on time is priced at equal tokens
     split = _split(wanted, limit, data_parallel, zero)
     candidates = _candidates(wanted, shape, chosen, law_params, decode, split, limit)
     search = None

@@ -158,7 +158,8 @@ def _round_near(
     usual = usual_depths(style, depth)
     centre, at = np.asarray(width, dtype=float), np.asarray(depth, dtype=float)
     if not fixed_width and np.any(moved := np.abs(np.log(usual / depth)) > 0.1):  # pipeline stages may force the depth
-        centre = np.where(moved, _fullest_width(style, usual.astype(float), wanted, measure, keep_size), centre)
+        sized = _fullest if keep_size else _sizes
+        centre = np.where(moved, sized(style, usual.astype(float), wanted, measure)[0], centre)
         at = np.where(moved, usual, at)
     size = np.asarray(style.grid(at, centre).params.active_block, dtype=float) if keep_size else None
     ideal = ideal_head_dim(centre)
@@ -428,7 +429,8 @@ def find_optimum(
     check_fixed(style, depth, width)
     if depth is not None:
         L = np.full_like(amounts, depth)
-        return _at(style, L, _fullest_width(style, L, amounts, budget.measure, budget.kind in ("memory", "flops")))
+        sized = _fullest if budget.kind in ("memory", "flops") else _sizes
+        return _at(style, L, sized(style, L, amounts, budget.measure)[0])
     if width is not None:
         d = np.full_like(amounts, width)
         L = style.depth_for(d, amounts, budget.measure)
@@ -472,11 +474,7 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
     surface, stages = compute_law(budget.surface), style.pipeline_stages
     powers = 1 - np.arange(STEPS + 1) / STEPS
     L = np.maximum(1, np.rint(at.depth.value[:, None] ** powers / stages)) * stages
-    W, N, P = _sizes(style, L, amounts[:, None], budget)
-    if style.head_dim is None and style.kv_heads is not None:  # narrower heads have less cache
-        narrow = _sizes(style, L, amounts[:, None], budget, NARROW_HEADS)
-        fuller = (narrow[1] > N) & (narrow[0] >= 512)
-        W, N, P = (np.where(fuller, other, usual) for other, usual in zip(narrow, (W, N, P), strict=True))
+    W, N, P = _fullest(style, L, amounts[:, None], budget.measure)
     # The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too.
     own = style.grid(at.depth.value, at.width).params
     L, W, N, P = (
@@ -502,21 +500,22 @@ def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Flo
                        gain=np.where(left, gain, 0.0))  # fmt: skip
 
 
-def _fullest_width(style: Style, depth: Floats, amounts: Floats, measure: Measure, any_heads: bool) -> Floats:
-    """The width that takes the budget at each depth; with `any_heads` by the heads that leave most for parameters."""
-    width = np.asarray(style.width_for(depth, amounts, measure))
-    if not any_heads or style.head_dim is not None or style.kv_heads is None:
-        return width
-    narrow = np.asarray(style.width_for(depth, amounts, measure, head_dim=NARROW_HEADS))  # has less cache
-    blocks = [style.grid(depth, d, heads).params.active_block for d, heads in ((width, None), (narrow, NARROW_HEADS))]
-    return np.where((blocks[1] > blocks[0]) & (narrow >= 512), narrow, width)
+def _fullest(style: Style, depth: Floats, amounts: Floats, measure: Measure) -> tuple[Floats, Floats, Floats]:
+    """`_sizes` with the heads that leave most for parameters: narrower ones have less cache."""
+    usual = _sizes(style, depth, amounts, measure)
+    if style.head_dim is not None or style.kv_heads is None:
+        return usual
+    narrow = _sizes(style, depth, amounts, measure, NARROW_HEADS)
+    fuller = (narrow[1] > usual[1]) & (narrow[0] >= 512)
+    W, N, P = (np.where(fuller, other, own) for other, own in zip(narrow, usual, strict=True))
+    return W, N, P
 
 
 def _sizes(
-    style: Style, depth: Floats, amounts: Floats, budget: Budget, head_dim: int | None = None
+    style: Style, depth: Floats, amounts: Floats, measure: Measure, head_dim: int | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """The widths that take the budget at each depth, and such shapes' active parameters: of blocks, and all."""
-    width = style.width_for(depth, amounts, budget.measure, head_dim=head_dim)
+    width = style.width_for(depth, amounts, measure, head_dim=head_dim)
     params = style.grid(depth, width, head_dim).params
     return width, np.asarray(params.active_block, dtype=float), np.asarray(params.active, dtype=float)
 
