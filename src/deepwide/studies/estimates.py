@@ -21,6 +21,29 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def with_variance(mean: Interval, values: int, variance: float, freedom: float = math.inf) -> Interval:
+    """The interval of a mean of so many values with a variance of another source, such as the choice of examples.
+
+    Variances are added. The quantile is Student's at the degrees of freedom of the sum (Satterthwaite 1946); the
+    interval is no narrower than the mean's own. A mean without an interval stays without.
+
+    >>> with_variance(Interval(0.0, -1.0, 1.0), 3, 0.0)
+    Interval(value=0.0, low=-1.0, high=1.0)
+    """
+    if mean.low is None or mean.high is None:
+        return mean
+    needs("scipy", "fit")
+    from scipy.stats import t
+
+    half = (mean.high - mean.low) / 2
+    own = (half / float(t.ppf(0.975, values - 1))) ** 2
+    total = own + variance
+    squares = own**2 / (values - 1) + variance**2 / freedom
+    together = math.sqrt(total) * float(t.ppf(0.975, total**2 / squares if squares else math.inf))
+    half = max(half, together)
+    return Interval(mean.value, mean.value - half, mean.value + half)
+
+
 def geometric_interval(values: Sequence[float]) -> Interval:
     """The geometric mean of positive values with its 95% interval."""
     logs = mean_interval([math.log(value) for value in values])

@@ -17,7 +17,7 @@ from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.model import SCHEMES
 from deepwide.run import RunFolder, RunRecord
 from deepwide.settings import Part, Positive
-from deepwide.studies.estimates import mean_interval
+from deepwide.studies.estimates import mean_interval, with_variance
 from deepwide.studies.public_data import public_file
 from deepwide.studies.trained import run_table
 
@@ -194,24 +194,17 @@ def bleu_difference(
     freedom of the sum (Satterthwaite 1946), and the interval no narrower than that of seeds alone. None from one seed.
     """
     needs("scipy", "fit")
-    from scipy.stats import norm, t
+    from scipy.stats import norm
 
     from deepwide.training import bleu
 
     seeds = sorted(ours.keys() & theirs.keys())
     answers = [bleu(ours[s]["translations"], wanted, theirs[s]["translations"]).difference for s in seeds]
     differences = [answer for answer in answers if answer is not None]
-    over_seeds = mean_interval([d.value for d in differences])
-    if over_seeds.low is None:
-        return over_seeds
-    by_seed = ((over_seeds.value - over_seeds.low) / float(t.ppf(0.975, len(seeds) - 1))) ** 2
     widths = [(d.high - d.low) / (2 * norm.ppf(0.975)) for d in differences if d.low is not None and d.high is not None]
     by_sentence = math.fsum(w * w for w in widths) / len(widths)
-    variance = by_seed + by_sentence
-    freedom = by_seed**2 / (len(seeds) - 1) + by_sentence**2 / max(1, len(wanted) - 1)
-    together = math.sqrt(variance) * float(t.ppf(0.975, variance**2 / freedom)) if variance else 0.0
-    half = max(together, over_seeds.value - over_seeds.low)
-    return Interval(over_seeds.value, over_seeds.value - half, over_seeds.value + half)
+    over_seeds = mean_interval([d.value for d in differences])
+    return with_variance(over_seeds, len(seeds), by_sentence, max(1, len(wanted) - 1))
 
 
 def loss_difference(ours: Mapping[int, Mapping[str, Any]], theirs: Mapping[int, Mapping[str, Any]]) -> Interval:

@@ -9,25 +9,25 @@ import numpy as np
 from pydantic import Field
 
 from deepwide.answers import Interval, Note
-from deepwide.run import RunRecord
+from deepwide.run import RunFolder, RunRecord
 from deepwide.settings import Natural, Part, Positive, Seeds, Sizes
-from deepwide.studies.estimates import geometric_interval, interval_row, mean_interval
+from deepwide.studies.estimates import geometric_interval, interval_row, late_gain, mean_interval, with_variance
 from deepwide.studies.public_data import public_file
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
 from deepwide.studies.study import Source, Study
 from deepwide.studies.trained import finished_runs, run_table
 from deepwide.studies.workplace import Workplace
 
-# What the verdicts hang on. Written before any run with preset cpu; part of the rules' hash.
+# What the verdicts hang on. Written before the run with preset cpu that is published; part of the rules' hash.
 FEWEST_SEEDS, FEWEST_CELLS = 3, 3
 MARGIN = 0.01  # of accuracy: one point more or less is equal
-LEARNED = 0.05  # a pair counts if the better network is so much above guessing the most frequent answer
+LEARNED = 0.05  # a pair counts if both networks are so much above guessing the most frequent answer
 CELL_MARGIN = 0.02  # the same for a single task and attention, of which less is known
 OVERALL = "accuracy of one wide layer less that of the deepest networks, mean over tasks and attentions"
+CREDITED = "the same if the deepest networks once more gain on the wide ones what they did in the last quarter"
 EQUAL = "share of tasks and attentions in which the wide network is at most two points worse"
-SIZE = "largest ratio of parameters, wide over deep"
 LATENCY = "latency of the deepest network over that of the wide one, one sequence"
-CELLS = "pairs of a task and an attention that were learned"
+CELLS = "pairs of a task and an attention that both networks learned"
 
 Attention = Literal[
     "softmax", "bigbird", "linear_elu", "linformer", "local", "longformer", "performer", "sinkhorn", "sparse",
@@ -38,25 +38,32 @@ TaskName = Literal["listops", "imdb", "imdb_bytes", "matching"]
 Tasks = Annotated[tuple[TaskName, ...], Field(min_length=1)]
 Attentions = Annotated[tuple[Attention, ...], Field(min_length=1)]
 DIVERGED = ("diverged",)  # such a network is left out, and its counterpart with it
+TOGETHER = 100  # examples that a network answers at a time
 ROUNDS, PASSES = 9, 3  # of timing: in each round every network takes its turn, and its fastest pass counts
 
 
 def better(measured: Measured) -> Ruling:
-    overall = measured.numbers.get(OVERALL)
-    if overall is None or _too_few(measured) or overall.low is None or overall.high is None:
-        return Ruling(NOT_DECIDABLE, overall, (_few(),))
-    if overall.low > 0:
-        return Ruling(REPRODUCED, overall)
-    return Ruling(NOT_REPRODUCED if overall.high < 0 else NOT_DECIDABLE, overall)
+    return _above(measured, 0)
 
 
 def as_good(measured: Measured) -> Ruling:
-    overall = measured.numbers.get(OVERALL)
-    if overall is None or _too_few(measured) or overall.low is None or overall.high is None:
+    return _above(measured, -MARGIN)
+
+
+def _above(measured: Measured, limit: float) -> Ruling:
+    """Whether the mean difference is above a limit, also if the deepest networks go on catching up."""
+    overall, credited = measured.numbers.get(OVERALL), measured.numbers.get(CREDITED)
+    if overall is None or credited is None or _too_few(measured) or overall.low is None or overall.high is None:
         return Ruling(NOT_DECIDABLE, overall, (_few(),))
-    if overall.low > -MARGIN:
+    assert credited.low is not None
+    assert credited.high is not None
+    if min(overall.low, credited.low) > limit:
         return Ruling(REPRODUCED, overall)
-    return Ruling(NOT_REPRODUCED if overall.high < -MARGIN else NOT_DECIDABLE, overall)
+    if max(overall.high, credited.high) < limit:
+        return Ruling(NOT_REPRODUCED, overall)
+    decided = overall.low > limit or overall.high < limit
+    learning = Note.of("learning", "the networks were still learning: one more quarter of training might change it")
+    return Ruling(NOT_DECIDABLE, overall, (learning,) if decided else ())
 
 
 def typically(measured: Measured) -> Ruling:
@@ -69,11 +76,6 @@ def typically(measured: Measured) -> Ruling:
     if 2 * fine > len(rows):
         return Ruling(REPRODUCED, share)
     return Ruling(NOT_REPRODUCED if 2 * worse > len(rows) else NOT_DECIDABLE, share)
-
-
-def smaller(measured: Measured) -> Ruling:
-    ratio = measured.number(SIZE)
-    return Ruling(REPRODUCED if ratio.value < 1 else NOT_REPRODUCED, ratio)
 
 
 def faster(measured: Measured) -> Ruling:
@@ -90,18 +92,18 @@ def _too_few(measured: Measured) -> bool:
 
 
 def _few() -> Note:
-    what = "too few seeds, or too few tasks and attentions that were learned, for a verdict"
+    what = "too few seeds, or too few tasks and attentions that both networks learned, for a verdict"
     return Note.of("few", what, seeds=FEWEST_SEEDS, cells=FEWEST_CELLS)
 
 
 class WideSettings(Part):
     """Which networks are trained on what, and for how long."""
 
-    tasks: Tasks = ("listops", "imdb")  # what is learned; also imdb_bytes and matching
+    tasks: Tasks = ("listops", "imdb", "imdb_bytes")  # what is learned; also matching
     attentions: Attentions = KINDS  # as model.md has them
     depths: Sizes = (1, 4)  # layers that the heads are spread over; the first is the wide network, the last the deep
     total_heads: Positive = 8  # of all layers together
-    seeds: Seeds = (200, 201, 202, 203, 204)
+    seeds: Seeds = (300, 301, 302)
     width: Positive = 32
     head_dim: Positive = 8  # width of a head, the same at every depth
     feed_forward: Positive = 2  # width of the feed-forward over the width
@@ -109,16 +111,18 @@ class WideSettings(Part):
     longest: Positive = 64  # tokens of a ListOps expression at most
     imdb_tokens: Positive = 64  # of a review that are read
     imdb_bytes: Positive = 128  # of a review that are read byte by byte
-    matching_tokens: Positive = 48  # of each of the two pieces
+    matching_tokens: Positive = 96  # of each of the two pieces
     matching_bytes: bool = False  # read the pieces byte by byte
-    block: Natural = 16  # of attention in blocks; a window is twice, a rank as large; 0: the usual sizes of each kind
+    block: Natural = 8  # of attention in blocks; a window is twice, a rank as large; 0: the usual sizes of each kind
     links: Positive = 2  # random blocks, and common positions of a block
     vocab: Positive = 2000
     data: str = ""  # the folder that holds imdb; $DEEPWIDE_DATA if left out
-    steps: Positive = 1000
+    steps: Positive = 800
     batch: Positive = 16
     lr: float = 3e-3
-    sequences: Positive = 2000  # examples of the evaluation
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1  # share of the steps in which the rate rises
+    sequences: Positive = 2000  # examples on which accuracy is measured in the end
+    watched: Positive = 500  # of these, on which it is followed during training
     timed: Positive = 256  # tokens of the sequences on which speed is measured, at most the context
 
 
@@ -139,10 +143,11 @@ class WideAttention(Study):
                 "abstract: 0.3% better over 4 tasks and 10 attentions",
             ),
             "Per seed, the accuracy of the wide network less that of the deepest with the same seed, mean over all "
-            "pairs of a task and an attention that were learned: of which the better network is at least "
-            f"{LEARNED:g} above guessing the most frequent answer. Reproduced if the 95% interval of its mean over "
-            "seeds is above 0, not reproduced if below, not decidable otherwise or with fewer than "
-            f"{FEWEST_SEEDS} seeds or {FEWEST_CELLS} such pairs.",
+            "pairs of a task and an attention that both learned: each is in the mean over seeds at least "
+            f"{LEARNED:g} above guessing the most frequent answer. Its 95% interval is over seeds and examples. "
+            "Reproduced if the interval is above 0, also if what the deepest networks gained on the wide ones in the "
+            "last quarter of training is taken off once more; not reproduced if both intervals are below 0; not "
+            f"decidable otherwise or with fewer than {FEWEST_SEEDS} seeds or {FEWEST_CELLS} such pairs.",
             better,
         ),
         Rule(
@@ -151,8 +156,8 @@ class WideAttention(Study):
                 "On average one wide layer is as accurate as several layers.",
                 "abstract: wide single layer models can typically equal or sometimes outperform deeper ones",
             ),
-            f"The same number. Reproduced if its interval is above −{MARGIN:g}, not reproduced if it is below that, "
-            "not decidable otherwise.",
+            f"The same two numbers. Reproduced if both intervals are above −{MARGIN:g}, not reproduced if both are "
+            "below that, not decidable otherwise.",
             as_good,
         ),
         Rule(
@@ -161,19 +166,11 @@ class WideAttention(Study):
                 "In most pairs of a task and an attention one wide layer equals or outperforms several layers.",
                 "the same sentence, pair by pair",
             ),
-            "Per pair that was learned, the mean over seeds of the difference with its 95% interval (paired by seed). "
+            "Per pair that both learned, the mean over seeds of the difference with its 95% interval (paired by seed; "
+            "the standard deviation is pooled over the attentions of a task, as three seeds hardly show one). "
             f"Reproduced if in more than half of the pairs the interval is above −{CELL_MARGIN:g}, not reproduced if "
             "in more than half it is below that, not decidable otherwise.",
             typically,
-        ),
-        Rule(
-            Claim(
-                "smaller",
-                "The wide network has fewer parameters.",
-                "abstract: on IMDb by bytes half the size",
-            ),
-            "Exact counts of all parameters. Reproduced if the wide network has fewer in every pair.",
-            smaller,
         ),
         Rule(
             Claim(
@@ -191,7 +188,7 @@ class WideAttention(Study):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {
             "tasks": ("listops",), "attentions": ("softmax", "local"), "seeds": (0, 1), "steps": 100, "longest": 48,
-            "sequences": 500,
+            "sequences": 500, "watched": 200,
         },
         "cpu": {},
         "paper": {
@@ -199,33 +196,38 @@ class WideAttention(Study):
             "depths": (1, 2, 4, 8), "total_heads": 32, "seeds": (0, 1, 2, 3, 4), "width": 512, "head_dim": 64,
             "shortest": 500, "longest": 2000, "imdb_tokens": 1000, "imdb_bytes": 1000, "matching_tokens": 500,
             "matching_bytes": True, "block": 0, "vocab": 16_000, "steps": 20_000, "batch": 32,
-            "lr": 5e-4, "sequences": 5000, "timed": 1000,
+            "lr": 5e-4, "sequences": 5000, "watched": 1000, "timed": 1000,
         },
     }  # fmt: skip
-    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 90, "cpu": 1500}
+    expected_seconds: ClassVar[Mapping[str, float]] = {"quick": 90, "cpu": 3600}
     libraries: ClassVar[Mapping[str, str]] = {"torch": "train", "scipy": "fit"}
     method = (
         "Encoders of one width read a sequence and answer with a class, from the mean of the last activations. The "
         "same number of attention heads of one size is spread over one layer or over several, and each layer has one "
         "feed-forward: the wide network has as many attention parameters and fewer feed-forwards. Wide and deep "
-        "networks of one seed see the same examples in the same order. For every pair of a task and an attention the "
-        "differences are tested by a paired t test over seeds, and p values are also given by Holm's correction for "
-        "the number of pairs; the mean over pairs is tested over seeds. The table `audit` is about the published table "
+        "networks of one seed see the same examples in the same order. Accuracy is measured on the "
+        "same examples for all. For every pair of a task and an attention the differences are tested by a paired t "
+        "test over seeds with a standard deviation that is pooled over the task's attentions, and p values are also "
+        "given by Holm's correction for the number of pairs; the interval of the mean over pairs has the variances of "
+        "seeds and of examples added. The table `audit` is about the published table "
         "itself, 40 pairs of a wide and a deep network, one average each. Its 40 numbers were not at hand: what is "
         "quoted there stands in our survey note and was not recomputed; the other rows are arithmetic on the quoted "
-        "ones. By them the published advantage is 0.195 points with a standard error of 0.28, not 0.3, and nothing is "
+        "ones. By them the published advantage is 0.195 points, not 0.3, with a standard error of 0.28, and nothing is "
         "left of it without one of the 40 pairs (Linformer on ListOps)."
     )
     differences = (
         "The original: Long Range Arena's settings (ListOps of 500 to 2,000 tokens, width 512, 8 heads × 4 layers; "
         "IMDb by tokens and by 1,000 bytes; matching of citing abstracts, 4,000 bytes each), up to 8 layers, ten "
-        "attentions. Preset cpu: ListOps of 16 to 64 tokens and the first 64 byte pairs of a review, the same ten "
-        "attentions, width 32, 8 heads over 1 or 4 layers, 1,000 steps: far from where such networks stop learning, so "
-        "that it is about small networks that train briefly. IMDb by bytes and matching are left out of it: in trials "
-        "of 1,500 steps with another seed the networks were at 57% and 50%, where a coin has 50%. The abstracts of the "
-        "original's matching were not at hand; matching here is whether a beginning and an end are from one film "
-        "review, not of citing documents, and preset paper reads 500 bytes of each, as reviews are shorter than "
-        "papers. In preset cpu blocks, windows and ranks are shrunk with the lengths. Attention kinds are those of "
+        "attentions. Preset cpu: ListOps of 16 to 64 tokens, and the first 64 byte pairs or 128 bytes of a review, the "
+        "same ten attentions, width 32, 8 heads over 1 or 4 layers, 800 steps: far from where such networks stop "
+        "learning, so that it is about small networks that train briefly. Matching is left out of it for time, and can "
+        "be set. The abstracts of the original's matching were not at hand; it is whether a beginning and an end are "
+        "from one film review, and preset paper reads 500 bytes of each, as reviews are shorter than papers. "
+        "An earlier run with other seeds had two tasks, blocks of 16, in which BigBird's attention is softmax once "
+        "more, a warm-up of 2%, and rules that asked only the better network to have learned: one wide layer was "
+        "better by 2.9 points (2.5 to 3.4). That the wide network has fewer parameters was a claim there, and is none "
+        "here, since by construction it cannot fail; the table `cells` has the counts. "
+        "In preset cpu blocks, windows and ranks are shrunk with the lengths. Attention kinds are those of "
         "their papers, some of them as recalled; in Long Range Arena's code local attention is strided and Sinkhorn's "
         "learned sorting is ignored (our notes on it). The optimiser is AdamW with a cosine instead of Adam with an "
         "inverse square root. ListOps expressions are drawn anew for every step; repeats are so rare that none are "
@@ -233,55 +235,57 @@ class WideAttention(Study):
     )
 
     def sweeps(self, settings: WideSettings) -> Mapping[str, Mapping[str, Any]]:
-        sweeps = {}
+        sweeps: dict[str, dict[str, Any]] = {}
         for task in settings.tasks:
             learned, data = _task(task, settings)
-            run = run_table(settings, learned, examples=settings.sequences, evaluations=2) | data
-            for attention in settings.attentions:
-                model = {"width": settings.width, "head_dim": settings.head_dim, "initialisation": "xavier"}
-                model |= {"ff_width": settings.feed_forward * settings.width, "attention": attention}
-                model |= _sizes(attention, settings)
-                for depth in settings.depths:
-                    heads = {"depth": depth, "heads": max(1, settings.total_heads // depth)}
-                    sweeps[f"{task}-{attention}-{depth}"] = {
-                        "seeds": list(settings.seeds),
-                        "run": run | {"model": model | heads},
-                        "grid": {},
-                    }
+            run = run_table(settings, learned, examples=settings.watched, evaluations=4) | data
+            run["schedule"] = {"warmup": max(1, round(settings.warmup * settings.steps))}
+            model = {"width": settings.width, "head_dim": settings.head_dim, "initialisation": "xavier"}
+            run["model"] = model | {"ff_width": settings.feed_forward * settings.width}
+            cells = [
+                {"model.attention": attention, **_sizes(attention, settings), "depth": depth}
+                | {"model.heads": max(1, settings.total_heads // depth)}
+                for attention in settings.attentions
+                for depth in settings.depths
+            ]
+            sweeps[task] = {"seeds": list(settings.seeds), "run": run, "cells": cells}
         return sweeps
 
     def inputs(self, settings: WideSettings) -> Sequence[Path]:
         return [] if set(settings.tasks) == {"listops"} else [_imdb(part, settings) for part in ("train", "test")]
 
     def measure(self, settings: WideSettings, workplace: Workplace) -> Measured:
-        runs = [(key, run) for key, folder in workplace.runs.items() for run in finished_runs([folder], DIVERGED)]
-        entries = [_run_row(key, run) for key, run in runs if run.status == "done"]
-        diverged = [(*key.split("-"), run.config["seed"]) for key, run in runs if run.status != "done"]
+        runs = [(task, run) for task, folder in workplace.runs.items() for run in finished_runs([folder], DIVERGED)]
+        entries = [
+            workplace.part(f"{task}, run {run.id}", partial(_run_row, task, run, settings))
+            for task, run in runs
+            if run.status == "done"
+        ]
+        diverged = [(task, *_kind(run), run.config["seed"]) for task, run in runs if run.status != "done"]
         entries.sort(key=lambda row: (row["task"], row["attention"], row["depth"], row["seed"]))
         speeds = workplace.part("speed of wide and deep networks", partial(_speeds, settings, workplace))
         guesses = workplace.part("guessing the most frequent answer", partial(_guesses, settings, workplace))
         cells = _cells(entries, speeds, guesses, settings)
         learned = [row for row in cells if row["learned"]]
         pairs = [(row["task"], row["attention"]) for row in learned]
-        by_seed = _by_seed(_differences(entries, settings), pairs)
-        fine = [row["low"] is not None and row["low"] > -CELL_MARGIN for row in learned]
         per_round = zip(*(row["latency_ratios"] for row in speeds), strict=True)
         numbers = {
             "seeds": Interval(len(settings.seeds)),
             CELLS: Interval(len(learned)),
-            **({OVERALL: mean_interval(by_seed), EQUAL: Interval(_mean(fine))} if learned else {}),
-            SIZE: Interval(max(row["parameters_ratio"] for row in cells)),
+            **(_overall(entries, pairs, settings) if learned else {}),
+            "largest ratio of parameters, wide over deep": Interval(max(row["parameters_ratio"] for row in cells)),
             LATENCY: geometric_interval([float(np.exp(_mean(np.log(ratios).tolist()))) for ratios in per_round]),
             "such pairs in which the wide network is better": Interval(sum(row["difference"] > 0 for row in learned)),
             "such pairs in which it is worse": Interval(sum(row["difference"] < 0 for row in learned)),
         }
+        entries = [{name: value for name, value in row.items() if name != "right"} for row in entries]
         accuracy = _accuracies(entries, settings)
         tables = {"audit": audit_rows(), "cells": cells, "accuracy": accuracy, "runs": entries}
         text = "the figures of the published table are quoted from a survey note and were not recomputed"
         notes = [Note.of("quoted", text)]
         if diverged:
             guessing = entries + [
-                {"task": task, "attention": attention, "depth": int(depth), "seed": seed, "accuracy": guesses[task]}
+                {"task": task, "attention": attention, "depth": depth, "seed": seed, "accuracy": guesses[task]}
                 for task, attention, depth, seed in diverged
             ]
             other = mean_interval(_by_seed(_differences(guessing, settings), pairs)) if pairs else None
@@ -367,39 +371,106 @@ def _sizes(attention: Attention, settings: WideSettings) -> dict[str, int]:
     if not settings.block:
         return sizes
     if attention not in ("softmax", "linear_elu", "synthesizer"):
-        sizes["attention_size"] = settings.block * (2 if attention == "longformer" else 1)
+        sizes["model.attention_size"] = settings.block * (2 if attention == "longformer" else 1)
     if attention in ("bigbird", "sparse"):
-        sizes["attention_links"] = min(settings.links, settings.block)
+        sizes["model.attention_links"] = min(settings.links, settings.block)
     return sizes
 
 
-def _run_row(sweep: str, run: RunRecord) -> dict[str, Any]:
+def _kind(run: RunRecord) -> tuple[str, int]:
+    """The attention of a network, and its layers."""
+    return run.config["model"].get("attention", "softmax"), run.config["model"]["depth"]
+
+
+def _run_row(task: str, run: RunRecord, settings: WideSettings) -> dict[str, Any]:
+    """One network: its size, and which examples it answers right (`right`, a 0 or 1 for each; not for tables)."""
     from deepwide.training import resolve
 
-    task, attention, depth = sweep.split("-")
+    attention, depth = _kind(run)
+    right = _right(run, settings)
     return {
         "task": task,
         "attention": attention,
-        "depth": int(depth),
+        "depth": depth,
         "heads_per_layer": run.config["model"]["heads"],
         "seed": run.config["seed"],
-        "accuracy": run.result["accuracy"],
+        "accuracy": right.count("1") / len(right),
+        "gain_in_last_quarter": late_gain(RunFolder.open(run.path).metrics(), "accuracy"),
         "loss": run.result["validation_loss"],
         "total_params": resolve(run.config).architecture.shape.total_params,
+        "right": right,
     }
 
 
+def _right(run: RunRecord, settings: WideSettings) -> str:
+    import torch
+
+    from deepwide.training import resolve, task_of, trained_model
+
+    model, answers = trained_model(run.path), []
+    with torch.no_grad():
+        for batch in task_of(resolve(run.config)).evaluation(settings.sequences, TOGETHER):
+            inputs = {name: value for name, value in batch.inputs.items() if name != "mask_BT"}
+            answers += (model(batch.tokens_BT, **inputs).argmax(-1) == batch.targets).int().tolist()
+    return "".join(map(str, answers))
+
+
+def _overall(
+    entries: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], settings: WideSettings
+) -> dict[str, Interval]:
+    """The mean difference over pairs, in all and by task, and what is left of it if the deepest go on catching up."""
+    differences, gains = (_differences(entries, settings, what) for what in ("accuracy", "gain_in_last_quarter"))
+    credited = {
+        pair: {seed: value + gains[pair][seed] for seed, value in by_seed.items()}
+        for pair, by_seed in differences.items()
+    }
+
+    def estimate(values: Mapping[tuple[str, str], Mapping[int, float]], which: Sequence[tuple[str, str]]) -> Interval:
+        by_seed = _by_seed(values, which)
+        return with_variance(mean_interval(by_seed), len(by_seed), _variance_over_examples(entries, which, settings))
+
+    numbers = {OVERALL: estimate(differences, pairs), CREDITED: estimate(credited, pairs)}
+    tested = [row for row in _tested(differences) if row["pair"] in pairs]
+    numbers[EQUAL] = Interval(_mean([row["low"] is not None and row["low"] > -CELL_MARGIN for row in tested]))
+    for task in settings.tasks:
+        if here := [pair for pair in pairs if pair[0] == task]:
+            name = f"accuracy of one wide layer less that of the deepest networks, {task}"
+            numbers[name] = estimate(differences, here)
+    return numbers
+
+
+def _variance_over_examples(
+    entries: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], settings: WideSettings
+) -> float:
+    """The variance of the mean difference over pairs from the choice of the examples, which a task's networks share."""
+    ends = {min(settings.depths): 1, max(settings.depths): -1}
+    total = 0.0
+    for task in settings.tasks:
+        attentions = [attention for where, attention in pairs if where == task]
+        rows = [
+            row for row in entries if row["task"] == task and row["attention"] in attentions and row["depth"] in ends
+        ]
+        if not rows:
+            continue
+        signed = np.array(
+            [ends[row["depth"]] * np.frombuffer(row["right"].encode(), np.uint8).astype(float) for row in rows]
+        )
+        per_example = signed.sum(0) / (len(rows) / 2)  # mean difference of the task's pairs and seeds on each example
+        total += (len(attentions) / len(pairs)) ** 2 * float(per_example.var(ddof=1)) / signed.shape[1]
+    return total
+
+
 def _differences(
-    entries: Sequence[Mapping[str, Any]], settings: WideSettings
+    entries: Sequence[Mapping[str, Any]], settings: WideSettings, what: str = "accuracy"
 ) -> dict[tuple[str, str], dict[int, float]]:
     """Accuracy of the wide network less that of the deepest, by pair of task and attention and by seed of both."""
-    accuracy = {(row["task"], row["attention"], row["depth"], row["seed"]): row["accuracy"] for row in entries}
+    values = {(row["task"], row["attention"], row["depth"], row["seed"]): row[what] for row in entries}
     wide, deep = min(settings.depths), max(settings.depths)
     return {
         (task, attention): {
-            seed: accuracy[task, attention, wide, seed] - accuracy[task, attention, deep, seed]
+            seed: values[task, attention, wide, seed] - values[task, attention, deep, seed]
             for seed in settings.seeds
-            if {(task, attention, wide, seed), (task, attention, deep, seed)} <= accuracy.keys()
+            if {(task, attention, wide, seed), (task, attention, deep, seed)} <= values.keys()
         }
         for task in settings.tasks
         for attention in settings.attentions
@@ -423,18 +494,20 @@ def _cells(
     """One row per task and attention: the paired test, and sizes and speeds of both networks side by side."""
     wide, deep = min(settings.depths), max(settings.depths)
     rows: list[dict[str, Any]] = []
-    for (task, attention), by_seed in _differences(entries, settings).items():
+    for tested in _tested(_differences(entries, settings)):
+        if tested["difference"] is None:  # every network of one side diverged
+            continue
+        task, attention = tested["pair"]
         here = [row for row in entries if (row["task"], row["attention"]) == (task, attention)]
         size = {depth: next(row["total_params"] for row in here if row["depth"] == depth) for depth in (wide, deep)}
         mean = {depth: _mean([row["accuracy"] for row in here if row["depth"] == depth]) for depth in (wide, deep)}
         speed = next(row for row in speeds if (row["task"], row["attention"]) == (task, attention))
-        differences = list(by_seed.values())
         rows.append(
             {"task": task, "attention": attention, "wide": mean[wide], "deep": mean[deep], "guess": guesses[task]}
-            | {"learned": max(mean.values()) >= guesses[task] + LEARNED}
-            | interval_row("difference", mean_interval(differences))
-            | {"p": _paired_p(differences), "p_holm": None}
-            | {"wide_params": size[wide], "deep_params": size[deep], "parameters_ratio": size[wide] / size[deep]}
+            | {"learned": min(mean.values()) >= guesses[task] + LEARNED}
+            | {name: tested[name] for name in ("difference", "low", "high", "p")}
+            | {"p_holm": None, "wide_params": size[wide], "deep_params": size[deep]}
+            | {"parameters_ratio": size[wide] / size[deep]}
             | {name: speed[name] for name in ("wide_ms", "deep_ms", "latency_ratio", "training_ratio")}
         )
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
@@ -442,19 +515,38 @@ def _cells(
     return rows
 
 
+def _tested(differences: Mapping[tuple[str, str], Mapping[int, float]]) -> list[dict[str, Any]]:
+    """Per pair the mean difference, its 95% interval and the p value of a paired t test over seeds.
+
+    The variance over seeds is pooled over the attentions of a task: three seeds by themselves hardly show one.
+    """
+    from scipy.stats import t
+
+    squares: dict[str, float] = {}
+    freedom: dict[str, int] = {}
+    for (task, _), by_seed in differences.items():
+        values = list(by_seed.values())
+        squares[task] = squares.get(task, 0.0) + sum((value - _mean(values)) ** 2 for value in values)
+        freedom[task] = freedom.get(task, 0) + max(0, len(values) - 1)
+    rows = []
+    for pair, by_seed in differences.items():
+        row: dict[str, Any] = {"pair": pair, "difference": None, "low": None, "high": None, "p": None}
+        rows.append(row)
+        if not by_seed:
+            continue
+        mean, degrees = _mean(list(by_seed.values())), freedom[pair[0]]
+        row["difference"] = mean
+        if not degrees:
+            continue
+        error = (squares[pair[0]] / degrees / len(by_seed)) ** 0.5
+        half = float(t.ppf(0.975, degrees)) * error
+        p = float(2 * t.sf(abs(mean) / error, degrees)) if error else float(mean == 0)
+        row |= {"low": mean - half, "high": mean + half, "p": p}
+    return rows
+
+
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
-
-
-def _paired_p(differences: Sequence[float]) -> float | None:
-    """The p value of the paired t test; none with one seed, 1 where all differences are 0."""
-    if len(differences) < 2:
-        return None
-    if len(set(differences)) == 1:
-        return 1.0 if differences[0] == 0 else 0.0
-    from scipy.stats import ttest_1samp
-
-    return float(ttest_1samp(differences, 0).pvalue)
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
@@ -498,8 +590,7 @@ def _guesses(settings: WideSettings, workplace: Workplace) -> dict[str, float]:
 
     shares: dict[str, float] = {}
     for task in settings.tasks:
-        key = f"{task}-{settings.attentions[0]}-{settings.depths[0]}"
-        learned = task_of(resolve(finished_runs([workplace.runs[key]], DIVERGED)[0].config))
+        learned = task_of(resolve(finished_runs([workplace.runs[task]], DIVERGED)[0].config))
         answers = [batch.targets.numpy() for batch in learned.evaluation(settings.sequences, settings.sequences)]
         shares[task] = float(np.bincount(np.concatenate(answers)).max() / sum(map(len, answers)))
     return shares
@@ -516,11 +607,11 @@ def _speeds(settings: WideSettings, workplace: Workplace) -> list[dict[str, Any]
     torch.set_num_threads(1)
     try:
         rows = []
+        ends = (min(settings.depths), max(settings.depths))
         for task in settings.tasks:
+            config_of = {_kind(run): run.config for run in finished_runs([workplace.runs[task]], DIVERGED)}
             for attention in settings.attentions:
-                ends = (min(settings.depths), max(settings.depths))
-                runs = [finished_runs([workplace.runs[f"{task}-{attention}-{depth}"]], DIVERGED)[0] for depth in ends]
-                networks = [Transformer(resolve(run.config).architecture) for run in runs]
+                networks = [Transformer(resolve(config_of[attention, depth]).architecture) for depth in ends]
                 rows.append({"task": task, "attention": attention} | _timed(networks, settings))
         return rows
     finally:
