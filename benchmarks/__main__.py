@@ -33,7 +33,9 @@ class Step(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called on the command line."""
-        return "_".join([self.module, *(word.lstrip("-") for word in self.words.split() if word == "--calibrate")])
+        return "_".join(
+            [self.module, *(word.lstrip("-") for word in self.words.split() if word in ("--calibrate", "--later"))]
+        )
 
 
 STEPS = (
@@ -65,6 +67,7 @@ STEPS = (
     Step("fit_calibration", "--out results/fit/calibration.json"),
     Step("design_replay", "--data DATA --out results/design/replay.json", "data"),
     Step("coverage", "--out results/fit/coverage.json"),
+    Step("coverage", "--later --number 40 --out results/fit/coverage_later.json"),
     Step("decomposition", "--out results/fit/decomposition.json"),
     Step("posterior", "--out results/fit/posterior.json"),
     Step("design", "--out results/design/simulated.json"),

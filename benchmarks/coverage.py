@@ -10,6 +10,9 @@ with seeds below `FRESH`. All that is published is measured with other seeds, an
 the end.
 
 `python -m benchmarks.coverage --out results/fit/coverage.json`; interrupted, it resumes.
+
+`LATER` has truths, bowls and tables that were written down when all this was finished, and by which nothing was ever
+chosen: `python -m benchmarks.coverage --later --number 40 --out results/fit/coverage_later.json`.
 """
 
 import argparse
@@ -29,6 +32,7 @@ from deepwide.laws import TransitionLaw
 from deepwide.quantities import Floats, Numbers
 
 COMMAND = "python -m benchmarks.coverage --out results/fit/coverage.json"
+COMMAND_LATER = "python -m benchmarks.coverage --later --number 40 --out results/fit/coverage_later.json"
 FRESH = 30_000  # seeds from here on were not used to choose anything
 PLACES = ("middle", "largest", "10x", "100x")
 Best = Callable[[Floats, Floats], Floats]  # parameters of the truth, ln size -> ln best depth
@@ -60,6 +64,22 @@ def late(p: Floats, n: Floats) -> Floats:
     return np.asarray(power(p, n) + (1 / 3 - p[1]) * np.log1p(np.exp(1.5 * (n - p[2]))) / 1.5)
 
 
+def log_squared(p: Floats, n: Floats) -> Floats:
+    """The square of ln size."""
+    return np.asarray(p[0] + 2 * np.log(n / MIDDLE))
+
+
+def logistic(p: Floats, n: Floats) -> Floats:
+    """From one depth to another as ln size grows."""
+    return np.asarray(np.log(np.exp(p[0]) + (np.exp(p[1]) - np.exp(p[0])) / (1 + np.exp(p[2] - n))))
+
+
+def worse_deep(p: Floats, n: Floats) -> Floats:
+    """The best depth under a learning rate that suits deep networks ever less as size grows: that of
+    (x − power)² + p[2]·(x·excess size)²."""
+    return np.asarray(power(p, n) / (1 + p[2] * np.maximum(n - MIDDLE, 0) ** 2))
+
+
 TRUTHS: Mapping[str, tuple[Best, tuple[float, ...]]] = {
     "power 0.25": (power, (math.log(3), 0.25)),
     "power 0.1": (power, (math.log(3), 0.1)),
@@ -70,6 +90,11 @@ TRUTHS: Mapping[str, tuple[Best, tuple[float, ...]]] = {
     "ceiling at the largest": (ceiling, (math.log(3), 0.4, math.log(8))),
     "late": (late, (math.log(3), 0.1, math.log(4e6))),
     "constant ratio, large": (lambda p, n: constant_ratio(p, n - math.log(500)), (math.log(16),)),
+}
+TRUTHS_LATER: Mapping[str, tuple[Best, tuple[float, ...]]] = {
+    "(ln size)²": (log_squared, (math.log(3),)),
+    "logistic in ln size": (logistic, (math.log(1.5), math.log(9), math.log(8e5))),
+    "a rate ever worse for deep": (worse_deep, (math.log(3), 0.25, 0.025)),
 }
 
 
@@ -93,6 +118,19 @@ class Row:
     ladder: bool = False  # tokens = 20·total, vocabulary 50k
     seeds: tuple[int, ...] = (1,)  # of each cell, repeated
     mixed: bool = field(default=False, repr=False)  # each sweep has its own truth and noise (`drawn`)
+    # Seeds depend on the text of a row, so what came later is not in it.
+    bowl: str = field(default="", repr=False)  # ratio: in width/depth, not its logarithm; size: on A/N^α alone
+    by_depth: bool = field(default=False, repr=False)  # the noise grows like the root of depth
+    run: float = field(default=0.0, repr=False)  # sd of what the checkpoints of one run share
+    lengths_per_run: int = field(default=1, repr=False)
+    embeddings: float = field(default=0.0, repr=False)  # how much of an embedding counts as size, in logarithms
+    near: float = field(default=0.0, repr=False)  # fit again without depths farther than this factor from the best
+    untold: bool = field(default=False, repr=False)  # the table has no totals
+
+    @property
+    def best(self) -> tuple[Best, tuple[float, ...]]:
+        """ln best depth against ln size, and its parameters."""
+        return {**TRUTHS, **TRUTHS_LATER}[self.truth]
 
 
 ROWS = (
@@ -130,6 +168,28 @@ MIXED = tuple(
 )
 CHOSEN_ON |= frozenset(MIXED)
 ROWS = (*ROWS, *MIXED)
+LARGE = {"truth": "constant ratio, large", "ladder": True}
+LATER = (
+    *(Row(f"truth {truth}", design, truth) for truth in TRUTHS_LATER for design in "AE"),
+    *(Row("bowl in width/depth", design, bowl="ratio") for design in "AD"),
+    *(Row("bowl in width/depth, fitted within a factor 3", design, bowl="ratio", near=3.0) for design in "AD"),
+    *(Row("bowl E + A/N^α·(1 + c·z²)", design, bowl="size", curvature=0.045) for design in "AC"),
+    *(Row("noise grows with depth", design, by_depth=True) for design in "AD"),
+    *(Row(f"8 shapes, truth {truth}", "8", truth) for truth in ("power 0.25", "levine")),
+    *(Row(f"60 shapes of one size, truth {truth}", "S", truth) for truth in ("power 0.25", "ceiling at the largest")),
+    Row("tokens at random, 5 to 100 per parameter", "R", **LARGE),  # type: ignore[arg-type]
+    *(
+        Row(f"embeddings up to 70%, which count {share:g}", design, embeddings=share, **LARGE)  # type: ignore[arg-type]
+        for share in (0.5, 1.0)
+        for design in "LI"
+    ),
+    Row("embeddings up to 70%, totals not given", "I", embeddings=1.0, untold=True, **LARGE),  # type: ignore[arg-type]
+    Row("equal FLOPs", "I", **LARGE),  # type: ignore[arg-type]
+    *(
+        Row(f"checkpoints, a run's own noise {100 * run:g}%", "K", noise=0.001, run=run, lengths_per_run=5, **LARGE)  # type: ignore[arg-type]
+        for run in (0.0, 0.004)
+    ),
+)
 
 
 def drawn(row: Row, seed: int) -> Row:
@@ -158,7 +218,7 @@ def drawn(row: Row, seed: int) -> Row:
 
 def shapes(row: Row, draw: np.random.Generator) -> tuple[Floats, Floats]:
     """Depths and sizes of the cells; sizes miss their mark by 3%, as widths in whole steps do."""
-    best, truth = TRUTHS[row.truth]
+    best, truth = row.best
     depths: Sequence[float] = (1, 2, 4, 8)
     if row.design == "A":
         cells = [(L, N) for N in np.geomspace(1e4, 4e6, 6) for L in depths]
@@ -177,10 +237,24 @@ def shapes(row: Row, draw: np.random.Generator) -> tuple[Floats, Floats]:
         cells = [(L, N) for N in np.geomspace(4e3, 4e6, 8) for L in depths]
     elif row.design == "T":
         cells = [*((L, N) for N in np.geomspace(1e4, 4e5, 5) for L in depths), (4, 4e6)]
+    elif row.design == "8":
+        cells = [(L, N) for N in (4e4, 1e6) for L in depths]
+    elif row.design == "S":
+        cells = [(L, 2e6 * math.exp(draw.uniform(-0.1, 0.1))) for L in np.geomspace(1, 24, 60).round()]
+    elif row.design == "I":
+        depths = (4, 8, 16, 32)
+        cells = [(L, N * more) for more in (1, 3) for N in np.geomspace(3e7, 3e8, 4) for L in depths]
+    elif row.design == "R":
+        cells = [
+            (round(math.exp(draw.uniform(*np.log([4, 40])))), math.exp(draw.uniform(*np.log([1e7, 1e9]))))
+            for _ in range(36)
+        ]
     else:
         cells = [(L, N) for N in np.geomspace(1e7, 1e9, 6) for L in (4, 8, 16, 32)]
+    cells = [cell for cell in cells for _ in range(row.lengths_per_run)]
     L, N = np.array(cells, dtype=float).T
-    return L, N * np.exp(draw.normal(0, 0.03, len(N)) * (row.design != "D"))
+    off = np.repeat(draw.normal(0, 0.03, len(N) // row.lengths_per_run), row.lengths_per_run)
+    return L, N * np.exp(off * (row.design != "D"))
 
 
 def total_params(row: Row, L: Floats, N: Floats) -> Floats:
@@ -188,16 +262,36 @@ def total_params(row: Row, L: Floats, N: Floats) -> Floats:
     return N + 50_000 * np.sqrt(N / (12 * L)) if row.ladder and row.design != "X" else N
 
 
+def tokens_of(row: Row, total: Floats, draw: np.random.Generator) -> Floats:
+    """20 per parameter, except where lengths are the point."""
+    if row.design == "R":
+        return total * np.exp(draw.uniform(math.log(5), math.log(100), len(total)))
+    if row.design == "I":
+        return np.asarray(np.repeat([3e18, 3e19], len(total) // 2) / (6 * total))
+    if row.design == "K":
+        return np.resize([2e9, 4e9, 8e9, 1.6e10, 3.2e10], len(total))
+    return 20 * total
+
+
 def mean_loss(row: Row, p: Floats, L: Floats, N: Floats, D: Floats) -> Floats:
     """The truth: p is c, floor, scale, power, (tokens' scale and power), then the best depth's own."""
-    best, _ = TRUTHS[row.truth]
+    best, _ = row.best
     c, floor, scale, alpha, data, beta = p[:6]
     z = np.log(L) - best(p[6:], np.log(N))
-    off = c * np.where(z < 0, row.steeper, 1.0) * z**2
+    side = np.where(z < 0, row.steeper, 1.0)
+    off = c * side * z**2
+    if row.bowl == "ratio":  # r − 1 − ln r, r = ratio of width to depth over the best one's, as curved at the best
+        off = c * side * 8 / 9 * (np.exp(-1.5 * z) - 1 + 1.5 * z)
+    if row.truth == "a rate ever worse for deep":
+        excess = np.maximum(np.log(N) - MIDDLE, 0)
+        off = c * side * ((np.log(L) - power(p[6:], np.log(N))) ** 2 + p[8] * (np.log(L) * excess) ** 2)
     n = np.log(N) - (math.log(1e8) if row.ladder else MIDDLE)
-    reducible = scale * np.exp(-alpha * n)
+    n = n + row.embeddings * np.log(total_params(row, L, N) / N)
+    reducible = scale * np.exp(-alpha * n) * (1 + off if row.bowl == "size" else 1.0)
     if row.ladder:
         reducible = reducible + data * np.exp(-beta * (np.log(D) - math.log(2e9)))
+    if row.bowl == "size":
+        return np.asarray(np.log(floor + reducible))
     if row.on_reducible:
         return np.asarray(np.log(floor + reducible * np.exp(off)))
     return np.asarray(np.log(floor + reducible) + off)
@@ -210,18 +304,22 @@ def covariance(row: Row, L: Floats, N: Floats) -> Floats:
     single = row.noise**2 * np.ones(len(N))
     if row.by_size:
         single = single * (2 * 4 ** -((n - n.min()) / np.ptp(n))) ** 2
+    if row.by_depth:
+        single = single * L / 2
     V = np.diag(single / count + row.cell**2)
     if row.smooth:  # Matérn 3/2, rougher than what the model allows for
         apart = [np.subtract.outer(v, v) / long for v, long in zip((n, x), row.lengths, strict=True)]
         far = math.sqrt(3) * np.hypot(*apart)
         V = V + row.smooth**2 * (1 + far) * np.exp(-far)
+    if row.run:
+        V = V + row.run**2 * (np.equal.outer(L, L) & np.equal.outer(N, N))
     return np.asarray(V + row.offsets**2 * np.equal.outer(L, L))
 
 
 def truth_of(row: Row) -> Floats:
     """The parameters of `mean_loss`."""
     loss = (1.7, 0.9, 0.3, 0.6, 0.3) if row.ladder else (0.9, 0.7, 0.2, 0.0, 0.0)
-    return np.array([0.04 if row.on_reducible else row.curvature, *loss, *TRUTHS[row.truth][1]])
+    return np.array([0.04 if row.on_reducible else row.curvature, *loss, *row.best[1]])
 
 
 def sweep(row: Row, seed: int) -> Runs:
@@ -230,12 +328,13 @@ def sweep(row: Row, seed: int) -> Runs:
     L, N = shapes(row, draw)
     d = np.sqrt(N / (12 * L))
     total = total_params(row, L, N)
-    y = mean_loss(row, truth_of(row), L, N, 20 * total)
+    D = tokens_of(row, total, draw)
+    y = mean_loss(row, truth_of(row), L, N, D)
     shared = draw.normal(0, 0.003, max(row.seeds))
     count = np.resize(row.seeds, len(N))
-    cells = covariance(replace(row, noise=0.0, by_size=False), L, N)
+    cells = covariance(replace(row, noise=0.0, by_size=False, by_depth=False), L, N)
     y = y + np.linalg.cholesky(cells + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
-    single = np.sqrt(np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, seeds=(1,)), L, N)))
+    single = np.sqrt(np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, run=0.0, seeds=(1,)), L, N)))
     number = np.concatenate([np.arange(k) for k in count])
     cell = np.repeat(np.arange(len(N)), count)
     noise = draw.normal(size=len(cell))
@@ -244,7 +343,9 @@ def sweep(row: Row, seed: int) -> Runs:
     elif row.tails == "accidents":
         noise = noise + (draw.random(len(cell)) < 0.05) * 0.03 / row.noise
     loss = np.exp(y[cell] + shared[number] * (max(row.seeds) > 1) + single[cell] * noise)
-    columns: dict[str, Any] = {"tokens": 20 * total[cell], "total_params": total[cell]} if row.ladder else {}
+    columns: dict[str, Any] = {"tokens": D[cell], "total_params": total[cell]} if row.ladder else {}
+    if row.untold:
+        del columns["total_params"]
     return Runs.of(
         depth=L[cell], width=d[cell], block_params=N[cell], loss=loss, seed=number, source="simulated", **columns
     )
@@ -259,8 +360,9 @@ def targets(runs: Runs) -> Floats:
 def oracle(row: Row, learns_skew: bool = False) -> Floats:
     """ln(high/low) of the interval that a model of the right form would give that knows the noise's covariance; it may
     have to learn how much steeper one side of the bowl is."""
-    L, N = shapes(row, np.random.default_rng(0))
-    D = 20 * total_params(row, L, N)
+    draw = np.random.default_rng(0)
+    L, N = shapes(row, draw)
+    D = tokens_of(row, total_params(row, L, N), draw)
     p = truth_of(row)
     free = [i for i in range(len(p)) if row.ladder or i not in (4, 5)]
     steps = np.eye(len(p))[free] * 1e-5
@@ -274,7 +376,7 @@ def oracle(row: Row, learns_skew: bool = False) -> Floats:
     weak = np.diag(known)
     information = J.T @ np.linalg.solve(covariance(row, L, N), J) + weak
     n = np.array([np.log(N).mean(), np.log(N).max(), np.log(N).max() + math.log(10), np.log(N).max() + math.log(100)])
-    best = TRUTHS[row.truth][0]
+    best = row.best[0]
     g = np.zeros((4, J.shape[1]))
     for column, i in enumerate(free):
         if i >= 6:
@@ -292,12 +394,17 @@ def measure(row: Row, number: int, first: int = FRESH) -> dict[str, Any]:
     start = time.process_time()
     rows = [drawn(row, seed) for seed in range(first, first + number)]
     for seed, one in enumerate(rows, first):
-        best, truth = TRUTHS[one.truth]
+        best, truth = one.best
         runs = sweep(one, seed)
         law = fit_joint(runs, seed=seed, examine=False).law()
         if law is None:
             continue
         n = targets(runs)
+        if row.near:
+            off = np.log(runs.depth / law.depth(runs.block_params).value)
+            law = fit_joint(runs.select(np.abs(off) < math.log(row.near)), seed=seed, examine=False).law()
+            if law is None:
+                continue
         value, low, high = law.depth(np.exp(n))
         goal = np.exp(best(np.array(truth), n))
         inside.append((low <= goal) & (goal <= high))
@@ -339,13 +446,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--number", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=math.inf, help="start no row after so long")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--later", action="store_true", help="the rows that were added last")
     parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     args = parser.parse_args(arguments)
-    result: dict[str, Any] = {"command": COMMAND, "rows": {}}
+    result: dict[str, Any] = {"command": COMMAND_LATER if args.later else COMMAND, "rows": {}}
     if args.out.exists() and not args.fresh:
         result = json.loads(args.out.read_text())
     start = time.monotonic()
-    for row in ROWS:
+    for row in LATER if args.later else ROWS:
         if time.monotonic() - start > args.seconds:
             break
         done = result["rows"].get(label(row), {})

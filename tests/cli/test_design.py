@@ -51,6 +51,20 @@ def test_it_says_what_to_expect_and_writes_a_sweep_and_a_picture(home: Path) -> 
     assert not (home / "runs").exists(), "nothing was started"
 
 
+def test_a_table_with_columns_of_its_own_is_read_as_for_a_fit(home: Path) -> None:
+    rows = list(csv.reader((home / "known.csv").read_text().splitlines()))[1:]
+    with (home / "theirs.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("depth", "block_params", "val/c4_loss", "split"))
+        table.writerows([*row, "a"] for row in rows)
+        table.writerows([*row[:2], float(row[2]) * 2, "b"] for row in rows)
+    mapped = ("--column", "loss=val/c4_loss")
+    assert "choose one (where split=a)" in call(*WORDS, "theirs.csv", *mapped).stderr
+    theirs = call(*WORDS, "theirs.csv", *mapped, "--where", "split=a")
+    assert theirs.returncode == 0, theirs.stderr
+    assert theirs.stdout.splitlines()[:6] == call(*WORDS, "known.csv").stdout.splitlines()[:6]
+
+
 def test_without_runs_it_says_so() -> None:
     done = call(*WORDS)
     assert done.returncode == 0, done.stderr
@@ -75,6 +89,8 @@ def test_auto_trains_to_the_end_of_the_budget(home: Path) -> None:
     [
         (("--auto", "--to", "x.toml"), "--auto writes each batch"),
         (("--to", "x.json"), "must end in .toml"),
+        (("--auto", "known.csv", "--where", "depth>1"), "--auto reads tables by their usual names"),
+        (("--where", "depth>1"), "give one"),
         (("--sizes", "100"), "no depth has a width"),
         (("--depths", "x"), "is not one of the depths"),
         (("none.csv",), "no folder or table"),
@@ -88,6 +104,12 @@ def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str) -> Non
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_table_in_the_place_of_the_sweep_is_named() -> None:
+    done = call("sweep", "design", "known.csv", *WORDS[3:])
+    assert done.returncode == 2
+    assert "known.csv is no sweep: give first a .toml file" in done.stderr
 
 
 def test_a_fit_that_declines_shows_no_interval(home: Path) -> None:

@@ -1,7 +1,9 @@
 """What a careful reader is warned of."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.fitting import (
     Runs,
+    fit_joint,
     fit_ridge,
     fit_surface,
     fit_transition,
@@ -177,3 +180,72 @@ def test_a_run_that_decides_alone_is_named() -> None:
     assert fit.residuals[25].leverage == max(r.leverage for r in fit.residuals)
     assert sum(r.leverage for r in fit.residuals) == pytest.approx(5)
     assert not fit_surface(runs, bootstrap=0).warnings
+
+
+def _shapes(
+    total: Callable[[np.ndarray, np.ndarray], np.ndarray] | None, sizes: Sequence[float] = (1e7, 1e8, 1e9)
+) -> Runs:
+    """24 shapes with a bowl about 12 layers, and totals as asked for."""
+    L, N = (g.ravel() for g in np.meshgrid([3.0, 6.0, 12.0, 24.0, 48.0], sizes))
+    width = np.sqrt(N / (12 * L))
+    noise = np.random.default_rng(5).normal(0, 0.002, len(L))
+    loss = np.exp(1 - 0.1 * np.log(N / 1e8) + 0.02 * np.log(L / 12) ** 2 + noise)
+    more: dict[str, Any] = {} if total is None else {"total_params": total(L, width)}
+    return Runs.of(depth=L, width=width, block_params=N, loss=loss, **more)
+
+
+def test_totals_that_are_not_known_are_a_warning_where_embeddings_may_matter() -> None:
+    assert "embeddings-unknown" in codes(fit_joint(_shapes(None)).warnings)
+    assert "embeddings-unknown" not in codes(fit_joint(_shapes(None, (1e10, 3e10, 1e11))).warnings)
+    assert "embeddings-unknown" not in codes(fit_joint(_shapes(lambda L, d: 12 * L * d**2 + 50_000 * d)).warnings)
+
+
+@pytest.mark.parametrize(("depths", "beyond"), [((3.0, 4.0, 6.0, 8.0, 9.0), True), ((3.0, 6.0, 12.0, 24.0), False)])
+def test_a_best_depth_that_no_run_reaches_is_warned_of(depths: tuple[float, ...], beyond: bool) -> None:
+    """The bowl of these runs is about 12 layers."""
+    L, N = (g.ravel() for g in np.meshgrid(depths, (1e7, 1e8, 1e9)))
+    noise = np.random.default_rng(6).normal(0, 0.0003, len(L))
+    loss = np.exp(1 - 0.1 * np.log(N / 1e8) + 0.05 * np.log(L / 12) ** 2 + noise)
+    warned = codes(fit_joint(Runs.of(depth=L, block_params=N, loss=loss)).warnings)
+    assert ("best-beyond-depths" in warned) == beyond
+
+
+def test_totals_below_the_blocks_are_warned_of() -> None:
+    """A model's name, 125M, is no count: embeddings of −6% were fitted without a word."""
+    assert "total-below-blocks" in codes(fit_joint(_shapes(lambda L, d: 11.9 * L * d**2)).warnings)
+    assert "total-below-blocks" not in codes(fit_joint(_shapes(lambda L, d: 12 * L * d**2 + 50_000 * d)).warnings)
+
+
+def test_totals_with_experts_are_not_taken_for_embeddings() -> None:
+    dense = fit_joint(_shapes(lambda L, d: 12 * L * d**2 + 50_000 * d))
+    assert "total-unexplained" not in codes(dense.warnings)
+    assert "embeddings" in dense.names
+    experts = fit_joint(_shapes(lambda L, d: 68 * L * d**2 + 50_000 * d))
+    assert noted("total-unexplained", experts.warnings) == pytest.approx({"total": 68, "blocks": 12})
+    assert "embeddings" not in experts.names
+
+
+def test_growth_that_no_run_shows_is_said_to_be_assumed() -> None:
+    assert "growth-assumed" not in codes(fit_joint(_shapes(None)).warnings)
+    one_size = fit_joint(_shapes(None, (1e8, 1.02e8, 1.04e8)))
+    assert noted("growth-assumed", one_size.warnings) == pytest.approx({"times": 1.04})
+
+
+def test_depths_far_from_the_best_that_move_it_are_a_warning() -> None:
+    """A bowl in width/depth, not its logarithm, is far steeper than a parabola for depths far too shallow."""
+    L, N = (g.ravel() for g in np.meshgrid([1.0, 2.0, 4.0, 8.0], np.geomspace(1e4, 4e6, 6)))
+    best = 3 * (N / 2e5) ** 0.25
+    z = np.log(L / best)
+    level = np.log(0.9 + 0.7 * (N / 2e5) ** -0.2) + np.random.default_rng(0).normal(0, 0.004, len(L))
+    bowls = {"ratio": 8 / 9 * (np.exp(-1.5 * z) - 1 + 1.5 * z), "parabola": z**2}
+    fits = {
+        name: fit_joint(Runs.of(depth=L, block_params=N, loss=np.exp(level + 0.02 * off)))
+        for name, off in bowls.items()
+    }
+    assert "far-depths-decide" not in codes(fits["parabola"].warnings)
+    warning = noted("far-depths-decide", fits["ratio"].warnings)
+    truth = 3 * (warning["size"] / 2e5) ** 0.25
+    stated = fits["ratio"].best_depth(warning["size"])[0]
+    assert stated.high is not None
+    assert stated.high < truth, "the fit of all depths is wrong here"
+    assert warning["low"] < truth < warning["high"]

@@ -158,6 +158,23 @@ def test_embedding_rows_turn_totals_into_blocks(tmp_path: Path) -> None:
         read_runs(path, embedding_rows=200)
 
 
+def test_embedding_rows_or_a_vocabulary_give_totals_to_a_table_without() -> None:
+    rows = [{"depth": 2, "width": 8, "loss": 2.0}, {"depth": 4, "width": 8, "loss": 1.9}]
+    runs = read_runs(rows, embedding_rows=20)
+    assert runs.total_params.tolist() == [12 * 2 * 64 + 160, 12 * 4 * 64 + 160]
+    assert noted("embeddings-added", runs.notes) == {"rows": "20"}
+    with_vocabulary = [row | {"vocab_size": 100 * row["depth"], "block_params": 5000} for row in rows]
+    runs = read_runs(with_vocabulary)
+    assert runs.total_params.tolist() == [5000 + 1600, 5000 + 3200]
+    assert runs.block_params.tolist() == [5000, 5000]
+    assert noted("embeddings-added", runs.notes) == {"rows": "'vocab_size'"}
+    assert read_runs(with_vocabulary, embedding_rows=20).total_params.tolist() == [5160, 5160]
+    given = read_runs([row | {"params": 7000} for row in with_vocabulary])
+    assert given.total_params.tolist() == [7000, 7000], "what is given is not assumed"
+    assert np.isnan(read_runs(with_vocabulary, {"total_params": None}).total_params).all()
+    assert np.isnan(read_runs([row | {"vocab": "bytes"} for row in rows]).total_params).all()
+
+
 GRID = [
     {"depth": d, "width": w, "loss": 2 + d / w + off, "warmup": warmup, "optimizer": optimizer, "seed": 0}
     for d in (1, 2)

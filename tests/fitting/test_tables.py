@@ -38,6 +38,15 @@ def test_other_peoples_columns_are_mapped_or_guessed(tmp_path: Path) -> None:
     assert noted("column-guessed", runs.notes) == {"column": "depth", "name": "n_layer", "table": "t.csv"}
 
 
+def test_a_length_that_all_runs_share_can_be_stated(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", "depth,width,loss", "1,8,3.1", "2,16,3.0", "3,24,2.9")
+    assert read_runs(tmp_path / "t.csv", {"tokens": "20B"}).tokens.tolist() == [2e10] * 3
+    for text in ("2x", "lengths", "0", "1e999"):
+        with pytest.raises(DeepwideError) as caught:
+            read_runs(tmp_path / "t.csv", {"tokens": text})
+        assert "\n" not in str(caught.value)
+
+
 def test_what_pandas_writes_for_a_blank_is_blank(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('[{"depth": 1, "loss": 2.0, "status": NaN, "width": NaN}, {"depth": 1, "loss": NaN, "width": 8}]')

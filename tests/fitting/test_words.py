@@ -13,6 +13,7 @@ NUMBERS = {
     "value": 3.5, "low": 1.0, "high": 4.0, "row": 26, "others_in_group": 1, "errors": 1.4, "others": 2, "resamples": 50,
     "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
     "probability": 0.6, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
+    "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 1.1, "seen": True, "best": 9.5,
     "groups": ["depth 2 at 10K", "depth 4 at 20K"],
 }  # fmt: skip
 

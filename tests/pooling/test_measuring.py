@@ -10,7 +10,7 @@ import pytest
 from deepwide.errors import DeepwideError
 from deepwide.fitting import read_runs
 from deepwide.pooling import add_evidence, load_set
-from deepwide.pooling.measuring import split_lengths
+from deepwide.pooling.measuring import split_lengths, usable_lengths
 from pooling.builders import bowl_rows
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +53,25 @@ def test_runs_are_split_by_tokens_or_by_tokens_per_parameter() -> None:
     assert [len(runs) for _, runs in by_ratio] == [24, 24, 24]
     rows = [row | {"tokens": tokens} for row in bowl_rows() for tokens in (1e9, 1e10)]
     assert [words for words, _ in split_lengths(read_runs(rows))] == ["1B tokens", "10B tokens"]
+
+
+def test_lengths_that_hardly_any_runs_share_are_fitted_together() -> None:
+    """As of a table of equal FLOPs: split by length, most of its runs would be left out."""
+    draw = np.random.default_rng(2)
+    rows = [row | {"tokens": row["tokens"] * math.exp(draw.uniform(-1.5, 1.5))} for row in bowl_rows(ratio=0.7)]
+    runs = read_runs(rows)
+    assert all(len(part) < 12 for _, part in split_lengths(runs))
+    ((words, whole),) = usable_lengths(runs)
+    assert len(whole) == len(rows)
+    assert words.endswith("tokens per parameter")
+    assert usable_lengths(read_runs(rows[:9]))[0][0] == split_lengths(read_runs(rows[:9]))[0][0]
+    shared = read_runs(bowl_rows(lengths=(20, 160)))
+    assert [name for name, _ in usable_lengths(shared)] == ["20 tokens per parameter", "160 tokens per parameter"]
+    each = add_evidence(rows, name="made", about="")
+    assert (each.runs, each.shapes, len(each.lengths)) == (24, 24, 1)
+    assert each.ratio.low is not None
+    assert each.ratio.high is not None
+    assert each.ratio.low < 0.7 < each.ratio.high
 
 
 def test_what_is_no_evidence_is_refused_in_a_sentence() -> None:

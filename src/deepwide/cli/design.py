@@ -15,6 +15,7 @@ from deepwide.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from deepwide.designing import Design, Stage
+    from deepwide.fitting import Runs as KnownRuns
 
 MOST_ROWS = 40
 
@@ -41,6 +42,15 @@ def design(
     ] = None,
     until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Map a column of a table of runs, as for fit: loss=val_loss. Repeat.")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Choose rows of a table of runs, as for fit: dataset=c4. Repeat.")
+    ] = None,
+    best_of: Annotated[
+        str | None, typer.Option(help="Columns of which each shape's best setting counts, besides lr: batch,warmup.")
+    ] = None,
     to: Annotated[Path | None, typer.Option(help="Write the next batch as a sweep: a .toml file.")] = None,
     plot: Plot = None,
     auto: Annotated[
@@ -59,6 +69,8 @@ def design(
     """Choose the runs that shrink a target's interval most for a budget; starts nothing unless --auto is given."""
     from deepwide.designing import run_designs, sweep_design
 
+    if auto and (column or where or best_of):
+        raise DeepwideError("--auto reads tables by their usual names: leave --column, --where and --best-of out.")
     if auto and to is not None:
         raise DeepwideError("--auto writes each batch into the folder of its runs: leave --to out, or --auto.")
     if to is not None and to.suffix != ".toml":
@@ -67,13 +79,18 @@ def design(
         from deepwide.figures import check_suffix
 
         check_suffix(plot)
+    if base.suffix != ".toml" and base.is_file():
+        raise DeepwideError(
+            f"{base.name} is no sweep: give first a .toml file that says what may be run, then {base.name} as the runs "
+            "so far."
+        )
     spec = read(base, set_, network)
     asked: dict[str, Any] = {
         "target": target, "budget": budget, "goal": goal, "sizes": sizes, "depths": depths, "tokens": tokens,
         "until": until, "batch": batch, "threads": threads, "folder": runs,
     }  # fmt: skip
     if not auto:
-        answer = sweep_design(spec, known or None, **asked)
+        answer = sweep_design(spec, _known(known, column, where, best_of), **asked)
     else:
         from deepwide.cli.sweep_tables import live_state
 
@@ -101,6 +118,21 @@ def design(
     else:
         show_design(answer, console(), to)
     _end(answer)
+
+
+def _known(
+    known: list[Path] | None, column: list[str] | None, where: list[str] | None, best_of: str | None
+) -> "KnownRuns | list[Path] | None":
+    """The runs so far: read here where it is said how."""
+    if not (column or where or best_of):
+        return known or None
+    if not known:
+        raise DeepwideError("--column, --where and --best-of say how to read a table of runs: give one.")
+    from deepwide.cli.fit import columns_of, names_of, rows_asked_for
+    from deepwide.fitting import read_runs
+
+    near, limits = rows_asked_for(where or [])
+    return read_runs(known, columns_of(column or []), where=near, limits=limits, best_of=names_of(best_of))
 
 
 def _report(answer: "Design") -> None:

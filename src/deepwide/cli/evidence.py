@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from deepwide.answers import Interval
 from deepwide.cli.app import Json, Plot, app, console, print_json
-from deepwide.cli.fit import pairs_of, rows_asked_for
+from deepwide.cli.fit import columns_of, names_of, rows_asked_for
 from deepwide.cli.tables import add as add_row
 from deepwide.cli.tables import show, show_facts, show_notes, table
 from deepwide.quantities import show_count
@@ -105,10 +105,10 @@ def add(
         "citation": citation,
         "command": shlex.join(["deepwide", *sys.argv[1:]])[:1000],
         "lengths": [float(parse_count(text)) for text in lengths.split(",")] if lengths else (),
-        "columns": pairs_of(column or [], "--column", "loss=val_loss"),
+        "columns": columns_of(column or []),
         "where": near,
         "limits": limits,
-        "best_of": [part.strip() for part in best_of.split(",") if part.strip() not in ("", "lr")] if best_of else (),
+        "best_of": names_of(best_of),
         "embedding_rows": float(parse_count(embedding_rows)) if embedding_rows else None,
     }
     stderr = Console(stderr=True)

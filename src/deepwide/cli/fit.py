@@ -21,6 +21,7 @@ HINTS = {  # the option that a note is about
     "checkpoints-as-runs": "--where tokens=NUMBER",
     "tokens-collinear": "--kind joint, or --column tokens=",
     "losses-several": "--column loss=NAME",
+    "embeddings-unknown": "--column total_params=NAME, or --embedding-rows VOCABULARY",
     "curves-misfit": "--where 'block_params>NUMBER'",
 }
 
@@ -40,7 +41,9 @@ def fit(
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="Map a column of a table: loss=val_loss, depth=n_layer; tokens= reads none. Repeat."),
+        typer.Option(
+            help="Map a column of a table: loss=val_loss; tokens= reads none, tokens=20B is for all runs. Repeat."
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -50,7 +53,11 @@ def fit(
         str | None, typer.Option(help="Columns of which each shape's best setting counts, besides lr: batch,warmup.")
     ] = None,
     embedding_rows: Annotated[
-        str | None, typer.Option(help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied.")
+        str | None,
+        typer.Option(
+            help="Blocks are the total less so many rows of the width: 2 × vocabulary, untied. "
+            "Where no total is given, it is the blocks and these rows."
+        ),
     ] = None,
     count: Annotated[
         Literal["block", "total"] | None,
@@ -131,10 +138,10 @@ def fit(
     answer = fitting.fit(
         runs,
         kind,
-        columns=_columns(column or []),
+        columns=columns_of(column or []),
         where=near,
         limits=limits,
-        best_of=[name.strip() for name in best_of.split(",") if name.strip() not in ("", "lr")] if best_of else (),
+        best_of=names_of(best_of),
         embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
         counting=count,
         bootstrap=bootstrap,
@@ -242,17 +249,12 @@ def _number(written: str) -> float:
         return float(parse_count(written))
 
 
-def pairs_of(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise DeepwideError(f"{option} '{text[:60]}' is not name=value: write for example {option} {example}.")
-        pairs[name.strip()] = value.strip()
-    return pairs
+def names_of(best_of: str | None) -> list[str]:
+    """batch,warmup as names; the learning rate is always among them."""
+    return [name.strip() for name in (best_of or "").split(",") if name.strip() not in ("", "lr")]
 
 
-def _columns(given: Sequence[str]) -> dict[str, str | None]:
+def columns_of(given: Sequence[str]) -> dict[str, str | None]:
     """loss=val_loss as a map; `tokens=` as a column that is not read."""
     columns: dict[str, str | None] = {}
     for text in given:

@@ -14,7 +14,7 @@ from deepwide.fitting.crossings import Crossing, Line, bracketed_size, line_thro
 from deepwide.fitting.curves import Curves, fit_curves
 from deepwide.fitting.huber import EXPONENTS, Problem, minimise
 from deepwide.fitting.regression import Noise, Regression, regress, span_known, t95, variance_inflation
-from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.runs import BLOCK_MATRICES, Counting, Runs
 from deepwide.fitting.words import group_name, note
 from deepwide.quantities import Floats, Integers
 
@@ -30,6 +30,9 @@ FEW_VALUES = 5
 VISIBLE = 1e-3  # a term that never makes this share of the loss is not shown
 EXAMINED = 12  # the units of most leverage or influence are left out one by one
 INFLATED = 100.0  # variance inflation from which a term is mentioned
+MANY_ROWS = 50_000  # of an embedding, where nobody says how many
+SOME_EMBEDDINGS = 0.1  # share of the parameters from which they matter
+MORE_THAN_BLOCKS = 2.0
 ALL_LEFT_OUT = 100  # groups up to which every one of them is
 
 
@@ -203,6 +206,26 @@ def _without(regression: Regression, rows: Floats, parameters: int) -> Regressio
         return regress(X, y, groups, censored, nuisance, strata, regression.own_noise)
     except DeepwideError:
         return None
+
+
+def about_totals(runs: Runs) -> list[Note]:
+    """Totals that may have embeddings nobody stated, that are less than the blocks, or grow far more than they do."""
+    if not np.isfinite(runs.block_params).all():
+        return []
+    if np.isnan(runs.total_params).any():
+        rows = MANY_ROWS * np.sqrt(runs.block_params / (BLOCK_MATRICES * runs.depth))
+        return [note("embeddings-unknown")] if np.max(rows / (runs.block_params + rows)) > SOME_EMBEDDINGS else []
+    if fewer := int(np.sum(runs.total_params < 0.999 * runs.block_params)):
+        return [note("total-below-blocks", rows=fewer)]
+    if not np.isfinite(runs.width).all():
+        return []
+    matrices = runs.depth * runs.width**2
+    design = np.column_stack([matrices, runs.width]) / runs.total_params[:, None]
+    theta, _, rank, _ = np.linalg.lstsq(design, np.ones(len(runs)), rcond=None)
+    blocks = float(np.median(runs.block_params / matrices))
+    if rank < 2 or theta[0] < MORE_THAN_BLOCKS * blocks:
+        return []
+    return [note("total-unexplained", total=float(theta[0]), blocks=blocks)]
 
 
 def about_checkpoints(runs: Runs) -> list[Note]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
-from deepwide.fitting.runs import COLUMNS, SHAPE
+from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
@@ -83,6 +83,17 @@ def _near(rows: list[Row], name: str, value: float) -> list[Row]:
     for row in sorted(near, key=distance):
         nearest.setdefault(run(row), row[name])
     return [row for row in near if row[name] == nearest[run(row)]]  # several, where repeats have no seed to tell them
+
+
+def with_embeddings(rows: list[Row], embedding_rows: Sequence[float | None]) -> list[Row]:
+    """The rows with total parameters: the blocks and so many rows of the width, where these are known."""
+    totals = []
+    for row, count in zip(rows, embedding_rows, strict=True):
+        width = row.get("width", math.nan)
+        block = row.get("block_params", BLOCK_MATRICES * row.get("depth", math.nan) * width**2)
+        total = math.nan if count is None else block + count * width
+        totals.append(row if math.isnan(total) else row | {"total_params": total})
+    return totals
 
 
 def without_embeddings(rows: list[Row], embedding_rows: float) -> list[Row]:

@@ -23,6 +23,7 @@ from deepwide.fitting.model import (
     SOFT,
     Design,
     Posterior,
+    best_log_depth,
     by_name,
     infer,
     jacobian,
@@ -59,6 +60,7 @@ CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.5
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
 TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
+FAR = 3.0  # times the best depth, or that part of it: farther out, no bowl need be a parabola with two sides
 MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
 MOST_ENDS = 200  # sizes that are looked at
 AT_ONCE = 2000  # shapes that are predicted together
@@ -309,6 +311,7 @@ def fit_joint(
     centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if varied else None
     share = np.log(runs.total_params / runs.block_params)
     counted = counting == "block" and not np.isnan(share).any() and float(np.ptp(share)) > SAME_SHARE
+    counted = counted and not cautions.about_totals(runs)
     s, x = np.log(size / centre), np.log(runs.depth)
     t = np.log(runs.tokens / centre_tokens) if centre_tokens else None
     e = share - share.mean() if counted else None
@@ -365,7 +368,10 @@ def fit_joint(
         if examine
         else {},
     )
-    return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed)}) if examine else fit
+    if not examine:
+        return fit
+    warnings = (*fit.warnings, *_beyond(fit, runs), *_far_depths(fit, inferred, cells, design, seed))
+    return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
 
 def _warnings(
@@ -399,9 +405,12 @@ def _warnings(
         notes.append(note("bowl-skewed", skew=skew))
     if error > ASSUMED * inferred.prior_sd[i]:
         notes.append(note("skew-assumed"))
+    i = names.index("growth")
+    if math.sqrt(mixture.covariance[i, i]) > ASSUMED * inferred.prior_sd[i]:
+        notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    return [*notes, *cautions.about_checkpoints(runs)]
+    return [*notes, *cautions.about_totals(runs), *cautions.about_checkpoints(runs)]
 
 
 def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
@@ -471,6 +480,42 @@ def _with_wider_bend(fit: JointFit, cells: Cells, design: Design, seed: int) -> 
     wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
     again = fit.model_copy(update={"resamples": as_tuples(wider.draws)})
     return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
+
+
+def _beyond(fit: JointFit, runs: Runs) -> list[Note]:
+    """Whether the best depth of the largest size lies outside all depths that were run."""
+    if fit.declined:
+        return []
+    size = fit.params_range[1]
+    best = fit.best_depth(size)[0].value
+    for side, depth in (("deepest", float(runs.depth.max())), ("shallowest", float(runs.depth.min()))):
+        if best > depth if side == "deepest" else best < depth:
+            return [note("best-beyond-depths", size=size, best=best, depth=depth, side=side)]
+    return []
+
+
+def _far_depths(fit: JointFit, inferred: Posterior, cells: Cells, design: Design, seed: int) -> list[Note]:
+    """Whether the best depth moves out of its interval without depths far from it, where a bowl may have any shape."""
+    if fit.declined:
+        return []
+    place = best_log_depth({name: np.asarray(inferred.mode[i]) for i, name in enumerate(inferred.names)}, design)
+    near = np.abs(design.x - place) < math.log(FAR)
+    if near.all() or near.sum() < len(inferred.names) + FEW_CELLS or len(np.unique(design.x[near])) < 3:
+        return []
+    rows = cells.M[near] if cells.M.ndim == 1 else cells.M[np.ix_(near, near)]
+    shared = None if cells.shared is None else cells.shared[near]
+    some = cells._replace(first=cells.first[near], y=cells.y[near], M=rows, shared=shared)
+    here = Design(*(None if column is None else column[near] for column in design))  # type: ignore[arg-type]
+    again = infer(some, here, number=len(fit.resamples), seed=seed)
+    if again.names != inferred.names or again.flat > SURE:
+        return []
+    whole = fit.model_copy(update={"resamples": as_tuples(again.draws)})
+    for size in (fit.params_range[1], fit.centre):
+        stated, moved = fit.best_depth(size)[0], whole.best_depth(size)[0]
+        if not (stated.low or 0.0) <= moved.value <= (stated.high or math.inf):
+            without_far = {"moved": moved.value, "low": moved.low, "high": moved.high}
+            return [note("far-depths-decide", factor=FAR, size=size, **without_far)]
+    return []
 
 
 def _spread_normals(number: int) -> Floats:

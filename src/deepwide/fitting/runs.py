@@ -119,9 +119,11 @@ class Runs:
         """Refuse to continue without these columns, and say how to give them."""
         for name in names:
             if np.isnan(getattr(self, name)).any():
+                instead = ", or give the rows of the embedding" if name == "total_params" else ""
+                instead = ", or give their number if all runs had as many: tokens=20B" if name == "tokens" else instead
                 raise DeepwideError(
                     f"this fit needs the column '{name}', which {self.source or 'the table'} does not have for every "
-                    f"run: map it (column {name}=YOUR_COLUMN)."
+                    f"run: map it (column {name}=YOUR_COLUMN){instead}."
                 )
 
     def select(self, rows: Any) -> Self:

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -25,26 +26,15 @@ from deepwide.fitting.choose import (
     ended,
     near_values,
     one_loss_per_run,
+    with_embeddings,
     within_limits,
     without_embeddings,
 )
+from deepwide.fitting.columns import BLANK, NAMES, Guess, guess_columns, in_units, meaning, number_of, vocabulary
 from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
 from deepwide.fitting.words import note
 
 Row = dict[str, Any]
-NAMES = {  # what other people call our columns, ours first
-    "depth": ("depth", "n_layer", "n_layers", "num_hidden_layers", "num_layers", "layers"),
-    "width": ("width", "d_model", "n_embd", "hidden_size"),
-    "block_params": ("block_params", "non_embedding_params", "n_params_no_embed", "params_no_embed"),
-    "total_params": ("total_params", "params", "n_params", "num_params", "parameter_count", "N"),
-    "tokens": ("tokens", "train_tokens", "num_tokens", "D"),
-    "train_flops": ("train_flops", "flops"),
-    "loss": ("loss", "validation_loss", "val_loss", "final_loss"),
-    "seed": ("seed",),
-    "lr": ("lr", "learning_rate"),
-    "status": ("status",),
-}
-assert tuple(NAMES) == COLUMNS
 LARGEST_TABLE = 2**28  # bytes, unpacked
 FEW_VALUES = 8  # of a setting that was varied; what was measured has more
 TEXT = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
@@ -104,12 +94,15 @@ def map_columns(
 ) -> tuple[list[Row], list[Note]]:
     """The rows by our names, as numbers: `columns` maps ours to theirs, usual names are recognised (and noted).
 
-    A column that is mapped to None is not read. `more` are columns of the table that are carried along as they are,
-    numbers or text.
+    A column that is mapped to None is not read; tokens may be mapped to their number, such as 20B. `more` are columns
+    of the table that are carried along as they are, numbers or text.
     """
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
     theirs = list(dict.fromkeys(name for row in rows for name in row))
+    length = columns.get("tokens")
+    if length is not None and length not in theirs and re.match(r"\d", length):  # 20B: all runs had as many
+        rows, theirs = [row | {length: length} for row in rows], [*theirs, length]
     for ours, name in columns.items():
         if ours not in NAMES:
             raise DeepwideError(f"there is no column '{ours[:60]}' to map to: {did_you_mean(ours, NAMES)}")
@@ -124,23 +117,23 @@ def map_columns(
     ignored = _ignored(columns)
     chosen = {ours: name for ours, name in columns.items() if name is not None}
     notes = [note("column-ignored", column=ours) for ours, name in columns.items() if name is None]
-    for ours, guesses in NAMES.items():
-        guess = next((name for name in guesses if name in theirs), None)
-        if ours in chosen or ours in ignored or guess is None:
-            continue
-        chosen[ours] = guess
-        if guess != ours:
-            notes.append(note("column-guessed", column=ours, name=guess, table=Path(source).name))
-        others = [name for name in guesses if name in theirs and name != guess]
-        if ours == "loss" and others:
-            notes.append(note("losses-several", name=guess, others=others))
+    chosen, more_notes = guess_columns(theirs, chosen, ignored, Path(source).name)
+    notes += more_notes
     if "loss" not in chosen:
+        likely = [name for name in _short(theirs) if re.search("loss|ppl|perplexity|bpb|nll", name, re.IGNORECASE)]
+        shown, what = (likely, "columns like it are") if likely else (_short(theirs), "its columns are")
         raise DeepwideError(
-            f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); its columns are "
-            f"{', '.join(_short(theirs)[:12])}: map one of them to loss.",
+            f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); {what} "
+            f"{', '.join(shown[:12])}: map one of them to loss.",
             remedies=("loss_column",),
         )
-    mapped = [_mapped(row, chosen, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
+    meant = {ours: guess for ours, name in chosen.items() if (guess := meaning(name)) and guess.column == ours}
+    mapped = [_mapped(row, chosen, meant, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
+    mapped, more_notes = in_units(mapped)
+    notes += more_notes
+    if not {"total_params"} & (chosen.keys() | ignored) and (name := vocabulary(theirs)) and "width" in chosen:
+        mapped = with_embeddings(mapped, [_count(row.get(name)) for row in rows])
+        notes.append(note("embeddings-added", rows=f"'{name[:60]}'"))
     if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
         notes.append(note("settings-differ", names=differing))
     carried = [*more, *(name for name in differing if name not in NAMES)]
@@ -151,6 +144,12 @@ def _ignored(columns: Mapping[str, str | None]) -> set[str]:
     """Columns that were mapped to nothing; FLOPs only give tokens, so without tokens there are none."""
     ignored = {ours for ours, name in columns.items() if name is None}
     return ignored | ({"train_flops"} - columns.keys() if "tokens" in ignored else set())
+
+
+def _count(value: Any) -> float | None:
+    """A count above 0, or None."""
+    number = _plain(value)
+    return number if isinstance(number, float) and 0 < number < math.inf else None
 
 
 def _plain(value: Any) -> float | str:
@@ -174,30 +173,23 @@ def _differing(rows: list[Row], mapped: list[Row], used: set[str]) -> list[str]:
     return [name for name in few if any(len({str(row.get(name)) for row in cell}) > 1 for cell in repeated)]
 
 
-def _mapped(row: Row, chosen: Mapping[str, str], where: str) -> Row:
+def _mapped(row: Row, chosen: Mapping[str, str], meant: Mapping[str, Guess], where: str) -> Row:
     mapped: Row = {}
     for ours, name in chosen.items():
         value = row.get(name)
         if isinstance(value, str):
             value = value.strip()
-        if value is None or value == "" or (ours != "loss" and value != value):  # NaN: how pandas writes a blank
+        if value is None or (isinstance(value, str) and value.lower() in BLANK):
+            continue
+        if ours != "loss" and value != value:  # NaN: how pandas writes a blank
             continue
         if ours == "status":
             mapped[ours] = str(value).lower()
             continue
-        number = _number(value, f"{where}, column '{name[:60]}'")
+        number = number_of(value, ours, meant.get(ours), f"{where}, column '{name[:60]}'")
         if ours == "loss" or not math.isnan(number):
             mapped[ours] = number
     return mapped
-
-
-def _number(value: Any, where: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise DeepwideError(
-            f"{where}: {quoted(value)} is not a number: write 12345.6, without separators or units."
-        ) from None
 
 
 def _short(names: list[str]) -> list[str]:
@@ -267,10 +259,10 @@ def read_runs(
 
     `columns` maps our names to theirs ({"loss": "val_loss"}), or to None so that a column is not read. `where` keeps
     the rows within 1% of a value; for what grows along a run, of each shape the nearest of them alone (tokens=1e11:
-    learning curves cut at one length). `limits` keeps the rows that obey each of ("depth", "<=", 8). `embedding_rows`
-    gives block parameters to a table of totals: rows·width less. Both also take a column of the table that is none of
-    ours (optimizer="adam"). Where a shape was trained at several learning rates, its best one is kept, by the mean
-    over its seeds; `best_of` names further columns to choose among ("batch", "warmup").
+    learning curves cut at one length). `limits` keeps the rows that obey each of ("depth", "<=", 8). Both also take a
+    column of the table that is none of ours (optimizer="adam"). `embedding_rows` gives block parameters to a table of
+    totals (rows·width less), and totals to a table that has none. Where a shape was trained at several learning rates,
+    its best one is kept, by the mean over its seeds; `best_of` names further columns to choose among ("batch").
 
     >>> read_runs([{"n_layer": 2, "width": 64, "loss": 1.5}, {"n_layer": 4, "width": 64, "loss": 1.4}]).depth.tolist()
     [2.0, 4.0]
@@ -281,7 +273,12 @@ def read_runs(
     rows, more = within_limits(rows, limits)
     notes += more
     rows = near_values(rows, where or {})
-    if embedding_rows is not None:
+    assumed = [each for each in notes if each.code == "embeddings-added"]
+    if embedding_rows is not None and (assumed or not any("total_params" in row for row in rows)):
+        notes = [each for each in notes if each not in assumed]
+        rows = with_embeddings(rows, [embedding_rows] * len(rows))
+        notes.append(note("embeddings-added", rows=f"{embedding_rows:g}"))
+    elif embedding_rows is not None:
         rows = without_embeddings(rows, embedding_rows)
         notes.append(note("embeddings-removed", rows=embedding_rows))
     notes += count_repeats(rows)

@@ -93,12 +93,26 @@ def _with_term(term: str, minimum: float, unit: str) -> str:
 _TEXTS: dict[str, Callable[..., str]] = {
     # What was done to the data.
     "column-guessed": lambda column, name, table: f"{column} is the column '{name}' of {table}",
+    "column-unit": lambda column, name, unit, seen: (
+        f"{column} is taken to be in {unit}, as depth and width show"
+        if seen
+        else f"{column} is in {unit}, as the name '{name}' says"
+    ),
+    "experts-active": lambda name: (
+        f"'{name}' is taken for the size: of a mixture of experts, parameters that one token uses count"
+    ),
+    "loss-from-perplexity": lambda name: f"loss is the logarithm of '{name}', a perplexity",
+    "loss-in-bits": lambda name: f"'{name}' is in bits, not nats: best depths and costs in percent are the same",
     "column-ignored": lambda column: f"the column for {column} is not read, as asked",
     "losses-several": lambda name, others: (
-        f"loss is the column '{name}', and {joined([repr(other) for other in others])} was not read"
+        f"loss is the column '{name}', and {joined([repr(other) for other in others])} "
+        f"{'was' if len(others) == 1 else 'were'} not read"
     ),
     "block-params-assumed": lambda: "block parameters were not given: assumed to be 12·depth·width²",
     "tokens-from-flops": lambda: "tokens were not given: assumed to be FLOPs / 6·parameters",
+    "embeddings-added": lambda rows: (
+        f"total parameters were not given: assumed to be the blocks and {rows}·width, one matrix of embeddings"
+    ),
     "embeddings-removed": lambda rows: f"block parameters are the total less {rows:g}·width",
     "seeds-unlinked": lambda: "seeds do not link all shapes: treated as repeats of a shape, not as pairs across shapes",
     "runs-unfinished": lambda count, folder: f"{plural(count, 'run')} in {folder} not finished: left out",
@@ -110,8 +124,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "status-unknown": _statuses,
     "rows-left-out": _left_out,
     "rows-repeated": lambda count: (
-        f"{count} rows repeat another row exactly: if they are the same runs twice, their shapes may weigh too much "
-        "(errors count shapes, not rows, and do not shrink)"
+        f"{count} rows repeat another row exactly: if they are the same runs twice, leave one copy out, since repeats "
+        "count as seeds and the noise comes out too small"
     ),
     "best-rates": _rates,
     "best-settings": lambda names, left_out, diverged: (
@@ -213,11 +227,38 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"the bowl is steeper on the {'shallow' if skew > 0 else 'deep'} side (by a factor "
         f"{(1 + min(abs(skew), 0.9)) / (1 - min(abs(skew), 0.9)):.1f})"
     ),
+    "far-depths-decide": lambda factor, size, moved, low, high: (
+        f"without depths off by more than a factor {factor:g}, the best depth at {show_size(size)} would be "
+        f"{show_interval(Interval(moved, low, high))}, outside its interval: far from the best depth losses may not "
+        "follow the bowl, so trust this one"
+    ),
+    "best-beyond-depths": lambda size, best, depth, side: (
+        f"the best depth at {show_size(size)}, {best:.3g}, lies beyond the {side} run, {depth:g} layers: no run shows "
+        f"that loss rises again there, so runs that are {'deeper' if side == 'deepest' else 'shallower'} are needed"
+    ),
+    "embeddings-unknown": lambda: (
+        "how many parameters are embeddings is not known: if the vocabulary is large, what they do to small models "
+        "passes for an effect of depth, and the best depth may lie outside its interval; give the total parameters or "
+        "the rows of the embedding"
+    ),
+    "total-below-blocks": lambda rows: (
+        f"{plural(rows, 'run')} {'has' if rows == 1 else 'have'} fewer total than block parameters: a rounded name "
+        "such as 125M, or another count; their difference is not used: give exact counts, or do not read the totals"
+    ),
+    "total-unexplained": lambda total, blocks: (
+        f"total parameters are {total:.3g}·depth·width² and more, blocks {blocks:.3g}·depth·width²: what is beyond the "
+        "blocks is no embedding, so its share is not used; of a mixture of experts, give active parameters as the total"
+    ),
+    "growth-assumed": lambda times: (
+        f"sizes differ by a factor {times:.3g}: how the best depth grows with size is assumed, not seen; runs of "
+        "another size would tell"
+    ),
     "skew-assumed": lambda: (
         "whether the bowl is steeper on one side is assumed, not seen: runs farther from the best depth would tell"
     ),
     "few-cells": lambda cells, parameters: (
-        f"{cells} shapes for {parameters} parameters: much of this fit is what was assumed; train more shapes"
+        f"{cells} shapes for {parameters} parameters: much of this fit is what was assumed, and its intervals are too "
+        "short (those of 8 shapes held 8 times in 10 at the largest size, not 19 in 20); train more shapes"
     ),
     # A surface.
     "term-unseen": lambda name, exponent: (

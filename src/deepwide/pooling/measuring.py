@@ -62,7 +62,7 @@ def add_evidence(
     citation: str = "",
     command: str = "",
     lengths: Iterable[float] = (),
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | None] | None = None,
     where: Mapping[str, float | str] | None = None,
     limits: Iterable[tuple[str, str, float]] = (),
     embedding_rows: float | None = None,
@@ -93,7 +93,7 @@ def add_evidence(
                     if "within 1%" not in str(error):
                         raise
             continue
-        parts += [(label, words, runs) for words, runs in split_lengths(read_runs(source, where=where, **options))]
+        parts += [(label, words, runs) for words, runs in usable_lengths(read_runs(source, where=where, **options))]
     if not parts:
         raise DeepwideError(f"no run has tokens within 1% of {', '.join(f'{each:g}' for each in wanted)}.")
     few = [label + words for label, words, runs in parts if len(np.unique(runs.shapes)) < FEWEST]
@@ -133,6 +133,19 @@ def split_lengths(runs: Runs) -> list[tuple[str, Runs]]:
             words = f"{show_count(float(np.exp(np.mean(np.log(part.tokens)))))} tokens"
         pairs.append((words, part))
     return pairs
+
+
+def usable_lengths(runs: Runs) -> list[tuple[str, Runs]]:
+    """Runs by length; all together where most of them would be left out, as of equal FLOPs or of lengths at random.
+
+    The joint fit then has terms for tokens, and states the best depth at the mean length.
+    """
+    parts = split_lengths(runs)
+    enough = sum(len(part) for _, part in parts if len(np.unique(part.shapes)) >= FEWEST)
+    if enough > len(runs) / 2 or len(np.unique(runs.shapes)) < FEWEST:
+        return parts
+    low, high = _span(runs.tokens / runs.total_params)
+    return [(f"{low:.2g} to {high:.2g} tokens per parameter", runs)]
 
 
 def _clusters(values: Floats) -> Integers:

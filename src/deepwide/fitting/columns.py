@@ -1,0 +1,219 @@
+"""Which column of somebody's table is which of ours, and in what unit it counts.
+
+Names that are often used are known as they are written (`NAMES`, ours first). Others are read as words, so that
+"Number of layers", "config.model.n_layers" and "numLayers" are the same, and "Tokens (B)" counts in billions. Every
+guess is noted. A name that says more than a word we know (val/c4_loss) is not guessed.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from deepwide.answers import Note
+from deepwide.errors import DeepwideError, quoted
+from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS
+from deepwide.fitting.words import note
+from deepwide.quantities import parse_count
+
+NAMES = {  # what other people call our columns, ours first
+    "depth": ("depth", "n_layer", "n_layers", "num_hidden_layers", "num_layers", "layers"),
+    "width": ("width", "d_model", "n_embd", "hidden_size"),
+    "block_params": ("block_params", "non_embedding_params", "n_params_no_embed", "params_no_embed"),
+    "total_params": ("total_params", "params", "n_params", "num_params", "parameter_count", "N"),
+    "tokens": ("tokens", "train_tokens", "num_tokens", "D"),
+    "train_flops": ("train_flops", "flops"),
+    "loss": ("loss", "validation_loss", "val_loss", "final_loss"),
+    "seed": ("seed",),
+    "lr": ("lr", "learning_rate"),
+    "status": ("status",),
+}
+assert tuple(NAMES) == COLUMNS
+COUNTS = ("block_params", "total_params", "tokens", "train_flops")  # may be written 125M, or count in millions
+BLANK = ("", "-", "–", "—", "?", "na", "n/a", "none", "null")
+
+_FOLDERS = {"config", "cfg", "summary", "args", "hparams", "metrics", "model", "arch", "optim", "optimizer", "trainer"}
+_MANY = {"n", "num", "number", "of", "no", "count", "total"}
+_LAYERS = {"layer", "layers", "block", "blocks", "depth", "nlayer", "nlayers"}
+_WIDTHS = (
+    "width", "d_model", "dmodel", "dim", "n_embd", "nembd", "n_embed", "embed_dim", "emb_dim", "embedding_dim",
+    "embedding_size", "hidden_size", "hidden_width", "hidden_dim", "hidden_dimension", "hidden",
+)  # fmt: skip
+_PARAMS = {"param", "params", "parameter", "parameters"}
+_NO_EMBEDDINGS = re.compile(r"_?(non|no|without|wo|w_o|excl|excluding)_?(emb|embd|embed|embedding|embeddings)(?=_|$)")
+_TRAINED = {"train", "training", "trained", "seen", "consumed", "processed", "data", "budget"}
+_HELD_OUT = {"val", "valid", "validation", "eval", "evaluation", "test", "heldout", "held", "out", "dev"}
+_SUMMARY = {"final", "last", "best", "min", "mean", "avg", "average", "ce", "lm", "mlm", "cross", "entropy"}
+_OTHERS = {
+    "seed": ("seed", "random_seed"),
+    "lr": ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr", "max_learning_rate", "peak_learning_rate"),
+    "status": ("status", "state"),
+}
+_VOCABULARY = ("vocab", "vocabsize", "nvocab", "vocabulary", "vocabularysize", "configvocabsize")
+_UNITS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "t": 1e12}
+_UNITS |= {"trillion": 1e12, "g": 1e9, "mio": 1e6}
+_UNIT = re.compile(
+    r"^(.*?[a-z].*?)[\s_(\[,/-]+(?:in[\s_]+)?(k|m|b|g|t|bn|mio|(?:thou|mill?i|billi|trilli)\w*)[)\]]*$", re.I
+)
+_SAME_LOSS = 12  # ranks below are losses on held-out data; what is above is the same in bits, or of training
+MOST = 1e40  # of anything that is counted: beyond it a table is not about networks
+_SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e12: "trillions"}
+
+
+class Guess(NamedTuple):
+    """What a name is taken to mean; the least rank is the surest."""
+
+    column: str
+    rank: int
+    scale: float = 1.0
+    perplexity: bool = False
+    bits: bool = False
+
+
+def meaning(name: str) -> Guess | None:
+    """Which of our columns a name is, if it says so.
+
+    >>> meaning("config.model.numLayers").column, meaning("Non-embedding params (M)").scale, meaning("val/c4_loss")
+    ('depth', 1000000.0, None)
+    """
+    for ours, usual in NAMES.items():
+        if name in usual:
+            return Guess(ours, usual.index(name))
+    plain, scale = _unit(name)
+    words = re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower())
+    while len(words) > 1 and words[0] in _FOLDERS:
+        words = words[1:]
+    text, rest = "_".join(words), set(words)
+    if scale != 1.0:
+        return _count(text, rest, scale)
+    if len(rest & _LAYERS) == 1 and rest <= _LAYERS | _MANY | {"hidden", "transformer"}:
+        return Guess("depth", 10)
+    if text in _WIDTHS:
+        return Guess("width", 10 + _WIDTHS.index(text))
+    for ours, others in _OTHERS.items():
+        if text in others:
+            return Guess(ours, 10)
+    return _loss(rest) or _count(text, rest, 1.0)
+
+
+def _unit(name: str) -> tuple[str, float]:
+    """The name without its unit, and how many it counts by."""
+    match = _UNIT.match(name.strip())
+    if match is None:
+        return name, 1.0
+    word = match[2].lower()
+    scale = _UNITS.get(word) or _UNITS.get(word.removesuffix("s")) or 1.0
+    return (match[1], scale) if scale != 1.0 else (name, 1.0)
+
+
+def _count(text: str, rest: set[str], scale: float) -> Guess | None:
+    blocks = _NO_EMBEDDINGS.sub("", text)
+    if blocks != text and set(re.findall(r"[a-z]+", blocks)) <= _PARAMS | _MANY | {"size"}:
+        return Guess("block_params", 10, scale)
+    if rest & _PARAMS:
+        if rest <= _PARAMS | _MANY | {"trainable"}:
+            return Guess("total_params", 10, scale)
+        if rest & {"active", "activated"} and rest <= _PARAMS | _MANY | {"active", "activated"}:
+            return Guess("total_params", -1, scale)  # of a mixture of experts, what a token uses
+    if rest & {"token", "tokens"} and rest <= {"token", "tokens"} | _MANY | _TRAINED:
+        return Guess("tokens", 10, scale)
+    if rest & {"flop", "flops"} and rest <= {"flop", "flops", "compute"} | _MANY | _TRAINED:
+        return Guess("train_flops", 10, scale)
+    return None
+
+
+def _loss(rest: set[str]) -> Guess | None:
+    known = _HELD_OUT | _SUMMARY
+    if (rest & {"loss", "nll", "xent"} or rest == {"cross", "entropy"}) and rest <= known | {"loss", "nll", "xent"}:
+        return Guess("loss", 10 if rest & _HELD_OUT else 11)
+    if rest & {"ppl", "perplexity"} and rest <= known | {"ppl", "perplexity"}:
+        return Guess("loss", 12, perplexity=True)
+    bits = rest & {"bpb", "bpc", "bpd"} or {"bits", "per"} <= rest
+    if bits and rest <= known | {"bpb", "bpc", "bpd", "bits", "per", "byte", "char", "character"}:
+        return Guess("loss", 13, bits=True)
+    if rest in ({"train", "loss"}, {"training", "loss"}, {"train", "loss", "final"}, {"final", "training", "loss"}):
+        return Guess("loss", 14)
+    return None
+
+
+def guess_columns(
+    theirs: Sequence[str], given: Mapping[str, str], ignored: Iterable[str], table: str
+) -> tuple[dict[str, str], list[Note]]:
+    """Ours to theirs: as given, and guessed for the others."""
+    chosen, notes = dict(given), []
+    guesses: dict[str, list[tuple[int, str]]] = {}
+    for name in theirs:
+        if (guess := meaning(name)) is not None and name not in given.values():
+            guesses.setdefault(guess.column, []).append((guess.rank, name))
+    for ours in NAMES:
+        if ours in given or ours in set(ignored) or ours not in guesses:
+            continue
+        rank, name = min(guesses[ours], key=lambda pair: pair[0])
+        chosen[ours] = name
+        if name != ours:
+            notes.append(note("column-guessed", column=ours, name=name, table=table))
+        if rank < 0:
+            notes.append(note("experts-active", name=name))
+        others = [other for other_rank, other in guesses[ours] if other != name and other_rank < _SAME_LOSS]
+        if ours == "loss" and others:
+            notes.append(note("losses-several", name=name, others=others))
+    for ours, name in chosen.items():
+        guess = meaning(name)
+        if guess is None or guess.column != ours:
+            continue
+        if guess.scale != 1.0:
+            notes.append(note("column-unit", column=ours, name=name, unit=_SCALES[guess.scale], seen=False))
+        if guess.perplexity:
+            notes.append(note("loss-from-perplexity", name=name))
+        if guess.bits:
+            notes.append(note("loss-in-bits", name=name))
+    return chosen, notes
+
+
+def number_of(value: Any, ours: str, guess: Guess | None, where: str) -> float:
+    """A cell as our column's number, in our unit."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = _written(value, ours, where)
+    if guess is None or guess.column != ours:
+        return number
+    if guess.perplexity and not number <= 1:
+        return math.log(number)
+    if guess.perplexity:
+        raise DeepwideError(f"{where}: a perplexity must be above 1, not {number:g}.")
+    return number * guess.scale
+
+
+def _written(value: Any, ours: str, where: str) -> float:
+    """A count as people write it: 125M, 1,300,000."""
+    if ours in COUNTS and isinstance(value, str):
+        try:
+            return float(parse_count(value))
+        except DeepwideError:
+            pass
+    units = "write 12345.6 or 125M" if ours in COUNTS else "write 12345.6, without separators or units"
+    if ours == "loss":
+        units = "write 2.345, or leave it empty for a run that diverged"
+    raise DeepwideError(f"{where}: {quoted(value)} is not a number: {units}, or do not read this column.") from None
+
+
+def vocabulary(theirs: Iterable[str]) -> str | None:
+    """The column that says how many rows an embedding has, if there is one."""
+    return next((name for name in theirs if "".join(re.findall("[a-z]", name.lower())) in _VOCABULARY), None)
+
+
+def in_units(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Note]]:
+    """Parameters that are in millions without saying so, as depth and width show."""
+    notes = []
+    for name in ("block_params", "total_params"):
+        known = [row for row in rows if all(0 < (row.get(key) or 0) < MOST for key in ("depth", "width", name))]
+        ratios = sorted(row[name] / (BLOCK_MATRICES * row["depth"] * row["width"] ** 2) for row in known)
+        if not ratios:
+            continue
+        middle = ratios[len(ratios) // 2]
+        scale = next((scale for scale in _SCALES if 0.3 < middle * scale < 30), None) if middle < 0.03 else None
+        if scale is not None:
+            rows = [row | {name: row[name] * scale} if name in row else row for row in rows]
+            notes.append(note("column-unit", column=name, name=name, unit=_SCALES[scale], seen=True))
+    return rows, notes
