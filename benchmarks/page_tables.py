@@ -83,7 +83,8 @@ def shape_tables() -> list[str]:
 
 def fit_tables() -> list[str]:
     """How sure fits are."""
-    return [calibration_table(), coverage_table(), decomposition_table(), beyond_table(), prediction_table()]
+    later = coverage_table("coverage_later.json", "added later")
+    return [calibration_table(), coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
 
 
 def design_tables() -> list[str]:
@@ -159,19 +160,27 @@ def replay_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def coverage_table() -> str:
+KNOWN = ("the form", "all but the skew")
+
+
+def _ratio(value: float) -> str:
+    """high/low of a model that knows the form; where its runs say nothing it has no end."""
+    return f"{value:.3g}" if value < 1000 else "–"
+
+
+def coverage_table(file: str = "coverage.json", what: str = "what is simulated") -> str:
     """How often the joint fit's intervals hold the true best depth, and how wide they are."""
-    measured = json.loads((ROOT / "results/fit/coverage.json").read_text(encoding="utf-8"))["rows"]
+    measured = json.loads((ROOT / "results/fit" / file).read_text(encoding="utf-8"))["rows"]
     rows = [
-        "| what is simulated (design) | middle | largest size | 10× | 100× | declined |",
+        f"| {what} (design) | middle | largest size | 10× | 100× | declined |",
         "|---|---|---|---|---|---|",
     ]
     for name, row in measured.items():
         places = [row[place] for place in ("middle", "largest", "10x", "100x")]
+        known = [[_ratio(place[f"high/low if {what} is known"]) for what in KNOWN] for place in places]
         cells = [
-            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}; {place['high/low if the form is known']:.3g}, "
-            f"{place['high/low if all but the skew is known']:.3g})"
-            for place in places
+            f"{100 * place['coverage']:.0f}% ({place['high/low']:.3g}; {', '.join(ratios)})"
+            for place, ratios in zip(places, known, strict=True)
         ]
         mark = r" \*" if row["chosen on"] else ""
         rows.append(f"| {name}{mark} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")

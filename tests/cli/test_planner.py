@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -195,6 +196,30 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(
     assert list(tmp_path.iterdir()) == [], "a refused command leaves nothing behind"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("plan 1.3B --kv-heads 0", "deepwide: --kv-heads: input should be greater"),
+        ("plan 1.3B --shared -1", "deepwide: --shared: input should be greater"),
+        ("plan 1.3B --family gpt2 --kv-heads 4", "leave --kv-heads out"),
+        ("plan 1e18 --flops --width-multiple 8192", "loosen --kv-heads, --tensor-parallel, --pipeline-stages, "),
+        ("plan 1.3B --data-parallel 0", "deepwide: --data-parallel must be"),
+        ("audit gpt2 --gpu-flops 0", "deepwide: --gpu-flops must be"),
+        ("count my_kv_heads.json", "my_kv_heads.json"),
+    ],
+)
+def test_errors_name_options_as_they_are_written(words: str, said: str) -> None:
+    error = call(*words.split()).stderr
+    assert said in error
+    assert not re.search(r"(?<!my_)(kv_heads|head_dim|data_parallel|gpu_flops)", error)
+
+
+def test_the_cheapest_repair_is_said_beside_a_price() -> None:
+    said = " ".join(call("audit", "gpt3-175b", "--price", "2.5").stdout.split())
+    assert "cheapest repair +20.9% parameters for +1,344,290; dearer: +10.0% of both for +1,354,948 and " in said
+    assert "cheapest repair none needed" in " ".join(call("audit", "llama-3-8b", "--price", "2.5").stdout.split())
+
+
 def test_the_nearest_valid_name_is_offered() -> None:
     assert "did you mean 'levine'?" in call("plan", "1B", "--law", "levin").stderr
     assert "did you mean 'llama'?" in call("plan", "1B", "--family", "lama").stderr
@@ -336,7 +361,10 @@ def test_a_brief_plan_is_five_lines_and_a_price_is_money() -> None:
     # What is priced, and everything that goes into it: FLOPs, FLOPs per second, hours, the price of one.
     assert "FLOPs (51.5B per token × 161B tokens; causal attention over 8,192 counted) / 5e+14 per second" in priced
     assert "= 4,593 GPU-hours at 2;" in priced
-    assert "beside 9,185 for the training itself with parameters and tokens grown alike" in priced
+    assert "with both grown alike, beside 9,185 for the training itself" in priced
+    assert "20 tokens per parameter, 161B, which is assumed" in priced
+    stated = call("audit", "llama-3-8b", "--price", "2", "--tokens", "15T").stdout
+    assert "which is assumed" not in " ".join(stated.split())
     assert ask("audit", "llama-3-8b", "--tokens", "15T")[0]["worth"]["tokens"] == 15e12
     assert call("audit", "llama-3-8b", "--price", "-2").returncode == 2
 
@@ -386,7 +414,7 @@ def test_a_plan_with_experts_warns_saves_and_is_built_to_its_count(tmp_path: Pat
         (("plan", "1B", "--picture", "frontier", "--plot", "x.svg"), "a frontier needs a machine or a limit on time"),
         (("count", "--build"), "--build counts a config.json as it is"),
         (("count", "no.json", "--build", "--depth", "3"), "--build counts a config.json as it is"),
-        (("count", "gpt2", "--expert-parallel", "2"), "expert_parallel is for models with experts"),
+        (("count", "gpt2", "--expert-parallel", "2"), "--expert-parallel is for models with experts"),
     ],
 )
 def test_what_experts_and_pictures_need_is_said(words: tuple[str, ...], sentence: str) -> None:

@@ -73,3 +73,21 @@ def test_money_is_flops_times_their_price() -> None:
     assert worth_of(Interval(0.5), 7e9, 140e9).money is None
     with pytest.raises(DeepwideError, match="no compute law"):
         worth_of(Interval(0.5), 7e9, 140e9, "nobody")
+
+
+@pytest.mark.parametrize(
+    ("N", "D", "first"), [(*LAW.optimum(1e22), "both"), (1e9, 1e13, "parameters"), (1e12, 2e10, "tokens")]
+)
+def test_the_cheapest_repair_is_named(N: float, D: float, first: str) -> None:
+    """A model far too small for its tokens wants parameters, one far too large tokens."""
+    worth = worth_of(Interval(0.3), N, D)
+    assert next(iter(worth.repairs)) == first
+    for name, (more, cost) in worth.repairs.items():
+        k = 1 + more / 100
+        bigger, longer = N * (k if name != "tokens" else 1), D * (k if name != "parameters" else 1)
+        assert loss(LAW, bigger, longer) == pytest.approx(loss(LAW, N, D) / 1.003, rel=1e-6)
+        assert cost == pytest.approx(100 * (bigger * longer / (N * D) - 1))
+    costs = [cost for _, cost in worth.repairs.values()]
+    assert costs == sorted(costs)
+    assert worth_of(Interval(-0.3), N, D).repairs == {}
+    assert worth_of(Interval(60.0), N, D).repairs == {}  # not even both reach the floor

@@ -548,3 +548,17 @@ def test_what_is_not_split_or_cannot_be_counted_so_has_no_memory_per_device() ->
     for wrong in ({"zero": 4}, {"zero": True}, {"zero": "1"}, {"data_parallel": 0}):
         with pytest.raises(DeepwideError):
             plan("1.3B", **wrong)
+
+
+def test_recomputation_takes_less_training_memory_and_changes_nothing_else() -> None:
+    usual, again = (plan("7B", tensor_parallel=8, pipeline_stages=4, context=8192, recompute=r) for r in (False, True))
+    assert again.shape == usual.shape
+    assert again.training_bytes_per_sequence < 0.3 * usual.training_bytes_per_sequence
+    memory = training_memory(again.shape, recompute=True)
+    assert again.training_bytes_per_sequence == memory.activations + memory.logits
+    for one, other in zip(again.candidates, usual.candidates, strict=True):
+        assert one.device is not None
+        assert other.device is not None
+        assert one.device.activation_bytes < 0.5 * other.device.activation_bytes
+        assert one.device.state_bytes == pytest.approx(other.device.state_bytes, rel=0.01)  # another stage is fullest
+        assert one.device.serving_bytes == other.device.serving_bytes

@@ -96,7 +96,7 @@ def test_a_limit_that_costs_something_is_a_note() -> None:
     assert "if the levine law is right about the best depth; +0.25% by the loss data" in limit.text
     assert "loss data" not in speed_of(0.5, own_data=True).notes("pooled", "bf16")[0].text
     assert "24 × 512 at 20 ms per token" in limit.text
-    assert "the last token of 2,048, batch 2, on mine: a test" in machine.text
+    assert "the last token of 2,048, batch 2, weights in bf16, on mine: a test" in machine.text
 
 
 def test_a_limit_that_costs_nothing_says_so() -> None:
@@ -149,7 +149,7 @@ def test_fewer_layers_than_the_law_s_are_explained() -> None:
     assert best.law_depth == audit(best.shape).law_depth
     assert "with the depth that suits the budget" in best.reason
     assert note.data["loss_percent"] > 5
-    assert "fewer layers leave the budget room" in best.brief().splitlines()[2]
+    assert "within this budget fewer layers lose less" in best.brief().splitlines()[2]
     at_the_law = plan("16GB", kind="memory", kv_heads=8)
     assert at_the_law.fixed is None
     assert audit(at_the_law.shape).verdict.outcome == "within"

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from deepwide import DeepwideError, plan
 from deepwide.laws import compute_law, depth_cost
 from deepwide.planning import Plan
+from deepwide.planning.planner import TENSOR_PARALLEL
 from deepwide.quantities import show_count
+from deepwide.timing import find_machine, work
 
 
 def limited(budget: str = "300M", **options: Any) -> Plan:
@@ -328,9 +330,58 @@ def test_times_of_another_number_of_devices_than_asked_for_are_warned_of(ranks: 
     assert (f", not {ranks})" in answer.brief()) is other
 
 
-def test_the_brief_says_that_times_are_of_another_precision() -> None:
-    assert "on captured in bf16" in limited("7B", machine="captured", inference_precision="int4").brief()
-    assert "in bf16" not in limited("7B", machine="captured").brief()
+@pytest.mark.parametrize(("precision", "each"), [("int4", 0.5), ("int8", 1), ("bf16", 2), ("fp32", 4)])
+def test_times_are_those_of_the_weights_asked_for(precision: str, each: float) -> None:
+    """int4 had the times of bf16."""
+    answer = limited("7B", machine="captured", inference_precision=precision, kv_heads=8)
+    shape, speed = answer.shape, answer.speed
+    assert speed is not None
+    amount = work("decode", shape, tokens=shape.context, weight_bytes=2)
+    cache = 2 * shape.context * 2 * shape.depth * 8 * shape.head_dim
+    read = each * (amount.bytes - cache) / 2 + cache
+    by_hand = read / 3.35e12 + amount.flops / 9.89e14 + 16e-6 * shape.depth
+    assert speed.decode_seconds.value == pytest.approx(by_hand, rel=1e-9)
+    assert speed.weights == precision
+    assert "precision-of-times" not in [note.code for note in answer.notes]
+
+
+def test_weights_of_fewer_bytes_leave_room_for_a_larger_model() -> None:
+    sizes = [limited("7B", latency="3ms", inference_precision=each).params.block for each in ("int4", "int8", "bf16")]
+    assert sizes[0] > 1.5 * sizes[2]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_machine_that_was_measured_knows_no_weights_but_its_own() -> None:
+    measured = find_machine("captured").model_copy(update={"name": "mine", "rounds": 3})
+    with pytest.raises(DeepwideError, match="was measured with weights in bf16 and cannot say how quick int4 is"):
+        plan("7B", machine=measured, latency="8ms", inference_precision="int4")
+    answer = limited("7B", machine=measured, inference_precision="int4")
+    assert "precision-of-times" in [note.code for note in answer.notes]
+    assert "on mine in bf16" in answer.brief()
+    assert "in bf16" not in limited("7B", machine=measured).brief()
+
+
+@pytest.mark.parametrize(("ranks", "machine"), [(8, "tensor-8"), (64, "tensor-64")])
+def test_without_a_machine_times_are_those_of_the_ranks_planned_for(ranks: int, machine: str) -> None:
+    """They were those of one H100."""
+    preset = find_machine(machine)
+    assert preset.devices == ranks
+    rate, per_layer = TENSOR_PARALLEL[ranks]
+    assert rate == preset.bytes_per_second
+    assert per_layer / 1e6 == preset.phases["decode"].per_layer.value
+    asked = limited("30B", latency="10ms", tensor_parallel=ranks)
+    assert asked.speed == limited("30B", latency="10ms", tensor_parallel=ranks, machine=machine).speed
+    table = plan("30B", tensor_parallel=ranks)
+    assert machine in table.decode_from
+    shallow, own = table.candidates[0], next(c for c in table.candidates if c.depth == table.shape.depth)
+    seconds = [2 * (c.total_params + 2 * c.depth * c.width * 2048) / rate + per_layer / 1e6 * c.depth
+               for c in (shallow, own)]  # fmt: skip
+    assert shallow.decode_time == pytest.approx(seconds[0] / seconds[1], rel=1e-6)
+
+
+def test_other_numbers_of_ranks_are_told_whose_times_are_shown() -> None:
+    assert plan("7B", tensor_parallel=4).decode_from.endswith("on one H100, not on 4 devices")
+    assert "as given" in plan("7B", tensor_parallel=8, layer_us=20).decode_from
 
 
 def test_a_size_below_the_budget_is_said_in_the_brief_and_in_the_heading() -> None:

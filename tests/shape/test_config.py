@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from deepwide.catalogue import all_models
 from deepwide.errors import DeepwideError
-from deepwide.shape import FAMILIES, Experts, Shape, read_config, write_config
+from deepwide.shape import FAMILIES, Experts, Shape, family_named, read_config, write_config
 
 LLAMA = {
     "model_type": "llama",
@@ -581,6 +581,15 @@ def test_a_state_space_model_is_refused_whatever_its_keys_look_like(name: str) -
     for config in (LLAMA, {"model_type": name, "num_attention_heads": 12, "hidden_size": 768, "vocab_size": 50280}):
         with pytest.raises(DeepwideError, match=f"layers .model_type {name}., so it cannot be counted"):
             read_config(dict(config) | {"model_type": name}, ff_width=3072, depth=24)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "t5", "whisper", "deberta-v2"])
+def test_an_encoder_is_refused_by_its_name_alone(name: str) -> None:
+    """A BERT config without type_vocab_size was counted as a Llama-like decoder."""
+    with pytest.raises(DeepwideError, match=f"has an encoder .model_type {name}., so it cannot be counted"):
+        read_config(LLAMA | {"model_type": name})
+    with pytest.raises(DeepwideError, match=f"^{name} has an encoder, and a family here is one of decoders: llama, "):
+        family_named(name)
 
 
 def test_only_a_shape_is_written() -> None:

@@ -51,22 +51,29 @@ def visible(text: str) -> str:
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+ARGUMENT = re.compile(r"(?<![\w'\"/.-])[a-z]+(?:_[a-z]+)+(?![\w'\"/(-]|\.\w)|^[a-z]+(?=: input should be)")
 REMEDIES = {"loss_column": "--column loss=NAME", "ridge": "--kind ridge --base power", "kind": "--flops or --memory"}
 
 
 def with_remedies(error: DeepwideError) -> str:
-    """An error's sentence, and how the command line calls what would help."""
-    if not error.remedies:
-        return str(error)
+    """An error's sentence, with arguments called as the command line calls them, and what would help."""
     if error.remedies == ("catalogue",):
         return f"{error} See: deepwide models."
     command: Any = typer.main.get_command(app)
     for word in sys.argv[1:3]:
         command = getattr(command, "commands", {}).get(word, command)
     known = {option for parameter in command.params for option in parameter.opts}
+
+    def as_option(name: re.Match[str]) -> str:
+        option = f"--{name[0].replace('_', '-')}"
+        return option if option in known and name[0] not in error.remedies else name[0]
+
+    sentence = ARGUMENT.sub(as_option, str(error))
+    if "--column" in known:
+        sentence = sentence.replace("(column ", "(--column ")
     options = [REMEDIES.get(name, f"--{name.replace('_', '-')}") for name in error.remedies]
     usable = " and ".join(option for option in options if option.split()[0] in known)
-    return f"{error} Add {usable}." if usable else str(error)
+    return f"{sentence} Add {usable}." if usable else sentence
 
 
 def write_what_can_be_encoded() -> None:

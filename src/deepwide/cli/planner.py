@@ -119,6 +119,9 @@ def plan(
     zero: Annotated[
         int, typer.Option(help="Copies share the optimiser's state (1), gradients too (2), weights too (3).")
     ] = 0,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Full activation checkpointing, in training memory.")
+    ] = False,
     experts: Annotated[
         int | None, typer.Option(help="Experts per layer; the budget then counts block parameters that are active.")
     ] = None,
@@ -209,6 +212,7 @@ def plan(
         throughput=throughput,
         data_parallel=data_parallel,
         zero=zero,
+        recompute=recompute,
     )
     saved = _save(answer.shape, answer.family, save)
     if plot:

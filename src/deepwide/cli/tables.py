@@ -174,7 +174,8 @@ def show_plan(plan: "Plan", to: Console) -> None:
     facts.append(("training", f"{plan.train_flops:.3g} FLOPs for {words}"))
     state, sequence = show_bytes(plan.training_state_bytes), show_bytes(plan.training_bytes_per_sequence)
     served, cached = show_bytes(plan.inference_bytes), show_bytes(plan.cache_bytes_per_token)
-    memory = f"training {state} plus {sequence} per sequence; inference {served}, cache {cached} per token"
+    again = " with activations recomputed (a third more FLOPs, not counted)" if plan.recompute else ""
+    memory = f"training {state} plus {sequence} per sequence{again}; inference {served}, cache {cached} per token"
     facts.append(("memory", memory))
     share = next((c.device for c in plan.candidates if c.depth == plan.shape.depth), None)
     if plan.split is not None and share is not None:
@@ -227,9 +228,9 @@ def show_plan(plan: "Plan", to: Console) -> None:
     if plan.speed is not None:
         return
     to.print(
-        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight, in bf16, and the "
-        f"batch's cache of {plan.shape.context:,} tokens per sequence read once, plus an overhead per layer: "
-        f"{escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
+        "[dim]Step time: Gemstones' cluster, at equal FLOPs. Decode time: every active weight, in "
+        f"{plan.decode_weights}, and the batch's cache of {plan.shape.context:,} tokens per sequence read once, "
+        f"plus an overhead per layer: {escape(plan.decode_from)} (others: --machine; --bandwidth, --layer-us).[/dim]"
     )
 
 
@@ -359,12 +360,29 @@ def _worth(audit: "Audit") -> list[tuple[str, str]]:
         rate = f"{audit.gpu_flops:.3g} per second and GPU as used (peak × utilisation)"
         slower = f"{audit.step_time.value:.2f} times as long as at the law's depth at equal FLOPs (Gemstones' cluster)"
         facts += [
-            ("in money", f"{_money(worth)}, beside {worth.training_money:,.0f} for the training itself"),
-            ("", "with parameters and tokens grown alike: growing one of them more may cost less"),
+            (
+                "in money",
+                f"{_money(worth)} with both grown alike, beside {worth.training_money:,.0f} for the training itself",
+            ),
             ("", f"{spent} / {rate} = {hours:,.0f} GPU-hours at {audit.price:g}; the extra FLOPs likewise"),
             ("", f"not in it: steps take {slower}"),
+            ("cheapest repair", _repair(worth, params)),
         ]
     return facts
+
+
+def _repair(worth: "Worth", params: str) -> str:
+    """The cheapest repair and the others, as in: +20.9% parameters for +1,344,290; dearer: +10.0% of both for …"""
+    nouns = {"parameters": params, "tokens": "tokens", "both": "of both"}
+    repairs = [
+        f"{more:+.1f}% {nouns[name]} for {cost / 100 * (worth.training_money or 0):+,.0f}"
+        for name, (more, cost) in worth.repairs.items()
+    ]
+    if not repairs:
+        needed = worth.flops_percent.value > 0
+        return "none: no amount of either is enough" if needed else "none needed by the middle estimate"
+    others = " and ".join(repairs[1:])
+    return repairs[0] + (f"; dearer: {others}" if others else "; nothing else is enough")
 
 
 def _money(worth: "Worth") -> str:

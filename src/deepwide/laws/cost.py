@@ -15,7 +15,7 @@ import numpy as np
 from deepwide.answers import Z95, Interval, Note
 from deepwide.laws.book import find_law, pooled_law, transition_law
 from deepwide.laws.kinds import JointLaw
-from deepwide.laws.law import Bowl, DepthLaw
+from deepwide.laws.law import Bowl, DepthLaw, within
 from deepwide.quantities import ArrayLike, Floats, show_count
 
 
@@ -117,7 +117,7 @@ def outside_the_data(depth: float, block_params: float, law: DepthLaw | None = N
     own = law is not None and law.bowl is not None
     verb = "fitted" if own else "measured"
     sizes = bowl.sizes or (law.fitted_block_params if law is not None else None)
-    if sizes is not None and not sizes[0] <= block_params <= sizes[1]:
+    if sizes is not None and not within(block_params, sizes):
         small, large = (show_count(size, 3 if own else 2) for size in sizes)
         text = f"{verb} from {small} to {large} block parameters only"
         return Note.of("cost-extrapolated-size", text, smallest=sizes[0], largest=sizes[1])

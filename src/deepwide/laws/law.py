@@ -104,6 +104,14 @@ class Bowl(BaseModel):
         return self.x_range[0] <= x <= self.x_range[1]
 
 
+ROUNDED = 1.01  # times the largest size: a plan's rounding goes so far, and that is no extrapolation
+
+
+def within(block_params: float, sizes: tuple[float, float]) -> bool:
+    """Whether a size lies in the range of some runs, but for rounding."""
+    return sizes[0] / ROUNDED <= block_params <= sizes[1] * ROUNDED
+
+
 def check_covariance(covariance: Covariance) -> None:
     """Refuse what is not the covariance of two numbers."""
     (aa, ab), (ba, bb) = covariance
@@ -168,7 +176,7 @@ class Law(BaseModel):
     def is_extrapolated(self, block_params: float) -> bool:
         """Whether this size lies outside what the law was fitted on, as far as that is known."""
         fitted = self.fitted_block_params
-        return fitted is not None and not fitted[0] <= block_params <= fitted[1]
+        return fitted is not None and not within(block_params, fitted)
 
     @property
     def fitted_words(self) -> str:

@@ -31,6 +31,21 @@ class Worth:
     training_flops: float = 0.0  # without what would make it up
     training_money: float | None = None  # training_flops · price
 
+    @property
+    def repairs(self) -> dict[str, tuple[float, float]]:
+        """What would make the loss up, the cheapest first: percent more of each, and extra FLOPs in percent.
+
+        A token's FLOPs are taken to grow as parameters do. Empty where there is nothing to make up, or no amount would.
+        """
+        both = 100 * (math.sqrt(1 + self.flops_percent.value / 100) - 1)
+        each = {
+            "parameters": (self.params_percent.value,) * 2,
+            "tokens": (self.tokens_percent.value,) * 2,
+            "both": (both, self.flops_percent.value),
+        }
+        possible = {name: (more, cost) for name, (more, cost) in each.items() if 0 < cost < math.inf}
+        return dict(sorted(possible.items(), key=lambda item: item[1][1]))
+
 
 def worth_of(
     loss_percent: Interval,

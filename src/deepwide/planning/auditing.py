@@ -26,7 +26,7 @@ from deepwide.planning.budget import MOST_TOKENS, Budget
 from deepwide.planning.reasons import law_notes
 from deepwide.planning.rounding import round_shapes
 from deepwide.planning.style import Style
-from deepwide.quantities import parse_count, plural
+from deepwide.quantities import parse_count, plural, show_count
 from deepwide.shape import Params, Shape, flops
 
 Outcome = Literal["too deep", "within", "too shallow"]
@@ -142,6 +142,7 @@ class Audit(Answer):
                 "loss_percent_high": loss.high if loss else None,
                 "made_up_by_flops_percent": self.worth.flops_percent.value if self.worth else None,
                 "money": self.worth.money.value if self.worth and self.worth.money else None,
+                "cheapest_repair": next(iter(self.worth.repairs), None) if self.worth else None,
                 "instead_depth": instead.depth if instead else None,
                 "instead_width": instead.width if instead else None,
             }
@@ -198,6 +199,12 @@ def audit(
             "is trained on shorter ones, give their length as the context"
         )
         unpriced.append(Note.of("price-of-the-context", text, context=shape.context))
+    if price is not None and worth is not None and tokens is None:
+        text = (
+            f"the price is that of {TOKENS_PER_PARAM} tokens per parameter, {show_count(length)}, which is assumed: "
+            "give the tokens of the training"
+        )
+        unpriced.append(Note.of("price-of-assumed-tokens", text, tokens=length))
     return Audit.model_construct(
         name=title,
         shape=shape,

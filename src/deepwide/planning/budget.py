@@ -113,10 +113,7 @@ class Budget(NamedTuple):
             raise DeepwideError("give at least one budget.")
         least = float(self.measure(style.grid(1, 1.0)))  # one layer of width 1
         if self.compute:
-            # Tokens grow with the budget: one layer of width 1 must cost less than 6 FLOPs per parameter and token.
-            rule, per_token = compute_law(self.compute), least / float(self.tokens or 1)
-            low, high = rule.flops_for(max(LEAST, per_token / 6)), rule.flops_for(MOST)
-            least = low if per_token / 6 > LEAST else 0.0
+            low, high, least = self._least_flops(style), compute_law(self.compute).flops_for(MOST), 0.0
         else:
             per_param = {"flops": 6.0 * (self.tokens or 1), "memory": INFERENCE_BYTES[self.inference_precision]}
             unit = per_param.get(self.kind, 1.0)
@@ -135,6 +132,19 @@ class Budget(NamedTuple):
             because = f"; the training tokens given are {self.tokens:,}"
         text = f"the budget must be between {self._show(low)} and {self._show(high)} here{read}{because}."
         raise DeepwideError(text, remedies=remedies)
+
+    def _least_flops(self, style: Style) -> float:
+        """The budget that is best spent on the smallest model, one layer, with the tokens that suit it.
+
+        There αA/N^α = βB/D^β times the share of a token's FLOPs that grows with N: attention takes them as well.
+        """
+        rule = compute_law(self.compute)
+        width = float(style.width_for(1.0, LEAST, lambda sizes: sizes.params.active_block))
+        N, cost = zip(*((g.params.active_block, causal_training_flops(g.as_shape)) for g in
+                        (style.grid(1.0, width), style.grid(1.0, 1.001 * width))), strict=True)  # fmt: skip
+        share = math.log(cost[1] / cost[0]) / math.log(N[1] / N[0])
+        log_D = math.log(rule.beta * rule.B * share / (rule.alpha * rule.A)) + rule.alpha * math.log(N[0])
+        return float(cost[0] * math.exp(min(log_D / rule.beta, 600)))
 
     def _show(self, amount: float) -> str:
         if self.kind == "memory":

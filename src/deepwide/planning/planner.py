@@ -50,7 +50,10 @@ DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
 # The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
 # microseconds that a layer adds while decoding.
 BANDWIDTH, LAYER_US = "3350GB", 16.0
-DECODE_FROM = f"the preset captured, {LAYER_US:g} µs per layer by Erdil 2025 (arXiv 2506.04645) on one H100"
+ERDIL = "Erdil 2025 (arXiv 2506.04645)"
+DECODE_FROM = f"the preset captured, {LAYER_US:g} µs per layer by {ERDIL} on one H100"
+# Of the presets whose ranks share every layer, by their number: bytes per second together, and µs per layer.
+TENSOR_PARALLEL = {8: (8 * 3.35e12, 52.0), 64: (64 * 3.35e12, 110.0)}
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Split:
     zero: int
     batch: int  # sequences in the cache
     precision: str  # of the weights when serving
+    recompute: bool = False  # every layer keeps its input only and is computed again
 
     def share(self, shape: Shape) -> DeviceShare | None:
         """What the fullest device holds; None where key/value heads neither divide over the ranks nor the reverse."""
@@ -88,6 +92,7 @@ class Split:
             pipeline_stages=self.pipeline_stages,
             data_parallel=self.data_parallel,
             zero=self.zero,
+            recompute=self.recompute,
         )
         cache = self.batch * device.cache
         return DeviceShare(
@@ -161,11 +166,12 @@ class Plan(Answer):
     tokens_from: str
     train_flops_per_token: float
     train_flops: float
-    training_bytes_per_sequence: int
+    training_bytes_per_sequence: int  # activations, with recomputation if that was asked for, and logits
     training_state_bytes: int
     inference_bytes: int
     cache_bytes_per_token: int
-    decode_from: str  # where the decode times come from
+    decode_from: str  # where the decode times come from,
+    decode_weights: str  # and the precision of the weights that are read
     candidates: list[Candidate]
     opinions: list[Opinion]
     nearest: list[NearModel]
@@ -174,6 +180,7 @@ class Plan(Answer):
     mixture: Mixture | None = None  # with experts
     speed: Speed | None = None  # with a machine or a limit on time
     split: Split | None = None  # over devices, if it is
+    recompute: bool = False  # whether training memory is that with activations computed again
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -234,7 +241,7 @@ class Plan(Answer):
             f"best depth {_layers(self.law_depth)} by the {self.law} law{self._beyond}"
             + (f", {_layers(shown)} by all public loss data" if shown else "")
             + (" (dense models at the active size: no data on experts)" if moe else "")
-            + ("; fewer layers leave the budget room for more parameters" if self.fixed == "budget" else ""),
+            + ("; within this budget fewer layers lose less" if self.fixed == "budget" else ""),
         ]
         others = [self._instead(c) for c in (self.candidates[0], self.candidates[-1]) if c.depth != s.depth]
         lines += others or ["no other depth that was tried divides as asked at this size"]
@@ -314,6 +321,7 @@ def plan(
     throughput: float | str | None = None,
     data_parallel: int = 1,
     zero: int = 0,
+    recompute: bool = False,
     **style: Any,
 ) -> Plan:
     """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
@@ -328,7 +336,8 @@ def plan(
     least expected loss among shapes within the budget that decode as quickly at the end of the context.
 
     With tensor or pipeline parallelism, or `data_parallel` ranks and `zero` (1 to 3), every shape has the memory of its
-    fullest device.
+    fullest device. `recompute` keeps each layer's input only when training and computes the rest again: less memory,
+    and a third more FLOPs, which are not in `train_flops`.
 
     >>> print(plan("1.3B"))
     Plan for 1.3B block parameters: 42 × 1536, 1,455,226,368 parameters
@@ -346,22 +355,32 @@ def plan(
     )
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
-    decode: Decoding | SpeedLimit = Decoding.of(bandwidth, layer_us, limit.batch)
+    decode: Decoding | SpeedLimit = Decoding.of(
+        bandwidth, layer_us, limit.batch, inference_precision, wanted.tensor_parallel
+    )
     limited, given_ranks = None, wanted.tensor_parallel
     if (machine, latency, throughput) != (None, None, None):
-        limited = decode = _speed_limit(machine, latency, throughput, limit, wanted.context, bandwidth, layer_us, width)
+        limited = decode = _speed_limit(machine, latency, throughput, limit, wanted, bandwidth, layer_us, width)
         ranks = math.lcm(given_ranks, limited.machine.devices)
         if ranks != wanted.tensor_parallel:
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
-    amounts = np.array([limit.amount])
+    optimal_depth = None  # of a budget that a shape may miss
     if limit.compute:
-        from deepwide.planning.tokens import with_best_tokens  # most plans do not wait for it
+        from deepwide.planning.tokens import best_spending  # most plans do not wait for it
 
-        limit = with_best_tokens(wanted, chosen, limit, depth, width)
-    optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
-    rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
-    unlimited = shape = wanted.shape(*(int(values[0]) for values in rounded))
+        spent = best_spending(wanted, chosen, limit, depth, width)
+        limit = limit._replace(tokens=spent.tokens)
+        size, left, law_size, gain = spent.shape, spent.left, spent.law_params, spent.gain
+    else:
+        amounts = np.array([limit.amount])
+        optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
+        rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
+        L, d, head_dim, ff_width = (int(values[0]) for values in rounded)
+        size, left = (L, d, head_dim, ff_width), bool(optimum.left[0])
+        law_size, gain = float(optimum.block_params[0]), float(optimum.gain[0])
+        optimal_depth = optimum.depth.at()
+    unlimited = shape = wanted.shape(*size)
     tokens_from, speed = limit.tokens_from, None
     if limited is not None:
         trials = _search(wanted, chosen, compute, limit, unlimited, at_most)
@@ -374,24 +393,24 @@ def plan(
             elif not limit.tokens:
                 tokens_from += ", for the plan without a limit on time"
     reached, params = float(limit.measure(shape)), shape.params
-    left = fixed is None and bool(optimum.left[0])
+    left = fixed is None and left
     fixed = "budget" if left else fixed
     # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
-    if fixed is None and kind == "block":
-        law_params, law_depth = float(optimum.block_params[0]), optimum.depth.at()
+    if fixed is None and kind == "block" and optimal_depth is not None:
+        law_params, law_depth = law_size, optimal_depth
     else:
         law_params, law_depth = float(params.active_block), chosen.depth(params.active_block).at()
         if fixed in (None, "budget"):  # a law may ask for less than a layer
             law_depth = law_depth.map(lambda layers: max(1.0, layers))
-    training = training_memory(shape)
+    training = training_memory(shape, recompute=recompute)
     inference = inference_memory(shape, precision=inference_precision, batch=batch)
     per_token = flops(shape, convention="causal").training_per_token
     train_tokens = limit.tokens or 20 * unlimited.active_params  # a limit on time is priced at equal tokens
-    split = _split(wanted, limit, data_parallel, zero)
+    split = _split(wanted, limit, data_parallel, zero, recompute)
     candidates = _candidates(wanted, shape, chosen, law_params, decode, split, limit)
     search = None
-    if shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
-        search = _nearer(wanted, limit, float(optimum.depth.value[0]), fixed, width, at_most)
+    if optimal_depth is not None and shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
+        search = _nearer(wanted, limit, optimal_depth.value, fixed, width, at_most)
     mixture = None if wanted.experts is None else Mixture.of(shape, wanted.dense_ratio)
     # Our own numbers need no validation, and its schema would cost a plan 20 ms.
     return Plan.model_construct(
@@ -418,13 +437,12 @@ def plan(
         inference_bytes=inference.total,
         cache_bytes_per_token=inference.cache_bytes_per_token,
         decode_from=decode.source,
+        decode_weights=decode.weights,
         candidates=candidates,
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=(
-            [fewer_layers(limit, chosen, shape, float(optimum.block_params[0]), float(optimum.gain[0]))] if left else []
-        )
+        notes=([fewer_layers(limit, chosen, shape, law_size, gain)] if left else [])
         + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
@@ -432,15 +450,16 @@ def plan(
         mixture=mixture,
         speed=speed,
         split=split,
+        recompute=recompute,
     )
 
 
-def _split(style: Style, budget: Budget, data_parallel: int, zero: int) -> Split | None:
+def _split(style: Style, budget: Budget, data_parallel: int, zero: int, recompute: bool) -> Split | None:
     from_one_to(LARGEST, data_parallel=data_parallel)
     if zero not in (0, 1, 2, 3) or isinstance(zero, bool):
         raise DeepwideError(f"zero must be 0, 1, 2 or 3, not {quoted(zero)}.")
     ranks = (style.tensor_parallel, style.pipeline_stages, data_parallel, zero)
-    return None if ranks == (1, 1, 1, 0) else Split(*ranks, budget.batch, budget.inference_precision)
+    return None if ranks == (1, 1, 1, 0) else Split(*ranks, budget.batch, budget.inference_precision, recompute)
 
 
 def _speed_limit(
@@ -448,7 +467,7 @@ def _speed_limit(
     latency: float | str | None,
     throughput: float | str | None,
     budget: Budget,
-    context: int,
+    style: Style,
     bandwidth: float | str,
     layer_us: float,
     width: int | None,
@@ -460,9 +479,13 @@ def _speed_limit(
         raise DeepwideError("a machine has its own bandwidth and overhead per layer: leave bandwidth and layer_us out.")
     if width is not None and (latency, throughput) != (None, None):
         raise DeepwideError("a limit on time chooses the width: fix the depth or nothing.")
-    own = None if machine is not None else Decoding.of(bandwidth, layer_us)
-    rates = None if own is None else (own.bytes_per_second, own.layer_seconds)
-    return SpeedLimit.of(machine, latency, throughput, budget.batch, context, rates, budget.inference_precision)
+    rates = None
+    if machine is None:
+        if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US):
+            machine = preset_of(style.tensor_parallel)
+        own = Decoding.of(bandwidth, layer_us)
+        rates = None if machine else (own.bytes_per_second, own.layer_seconds)
+    return SpeedLimit.of(machine, latency, throughput, budget.batch, style.context, rates, budget.inference_precision)
 
 
 def _search(style: Style, law: DepthLaw, compute: str, limit: Budget, shape: Shape, at_most: bool) -> "Search":
@@ -492,6 +515,11 @@ def _nearer(
     )
 
 
+def preset_of(ranks: int) -> str | None:
+    """The preset machine of so many tensor parallel ranks, if there is one."""
+    return f"tensor-{ranks}" if ranks in TENSOR_PARALLEL else None
+
+
 @dataclass(frozen=True)
 class Decoding:
     """The two constants of the decode time: a step reads every active weight and the cache of a whole batch once.
@@ -503,10 +531,16 @@ class Decoding:
     layer_seconds: float
     source: str
     batch: int = 1
+    weights: str = "bf16"  # their precision; the cache is in bf16
 
     @classmethod
-    def of(cls, bandwidth: float | str, layer_us: float, batch: int = 1) -> "Decoding":
-        """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second."""
+    def of(
+        cls, bandwidth: float | str, layer_us: float, batch: int = 1, precision: str = "bf16", ranks: int = 1
+    ) -> "Decoding":
+        """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second.
+
+        If nothing was given, those of a preset machine of so many ranks, or else of one H100.
+        """
         try:
             rate = float(parse_bytes(bandwidth.strip().removesuffix("/s")) if isinstance(bandwidth, str) else bandwidth)
         except (TypeError, ValueError):  # a DeepwideError too: it would speak of a memory size
@@ -516,8 +550,15 @@ class Decoding:
         if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
             raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
         given = f"{rate / 1e9:g} GB/s and {layer_us:g} µs per layer, as given"
-        source = DECODE_FROM if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US) else given
-        return cls(rate, layer_us / 1e6, source, batch)
+        source = given
+        if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US):
+            source = DECODE_FROM
+            if name := preset_of(ranks):
+                (rate, per_layer), source = TENSOR_PARALLEL[ranks], f"the preset {name}, {{:g}} µs per layer by {ERDIL}"
+                return cls(rate, per_layer / 1e6, source.format(per_layer), batch, precision)
+            if ranks > 1:
+                source += f", not on {ranks} devices"
+        return cls(rate, layer_us / 1e6, source, batch, precision)
 
     def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:  # noqa: ARG002
         """These constants say nothing about training."""
@@ -525,8 +566,9 @@ class Decoding:
 
     def seconds(self, shape: Shape) -> float:
         """Seconds of a step at the end of the context: one token of every sequence of the batch."""
-        read = shape.active_params + self.batch * shape.context * cache_elements(shape)
-        return 2 * read / self.bytes_per_second + shape.depth * self.layer_seconds
+        read = INFERENCE_BYTES[self.weights] * shape.active_params
+        cached = 2 * self.batch * shape.context * cache_elements(shape)
+        return (read + cached) / self.bytes_per_second + shape.depth * self.layer_seconds
 
 
 def _candidates(

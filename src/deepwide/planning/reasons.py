@@ -89,7 +89,7 @@ class Speed:
                 text += f"a plan trusts the {law} law for the best depth of every size; plan by the law pooled to "
                 text += "trust the data"
             notes.append(Note.of("quicker-and-better", text, depth=other.depth, width=other.width))
-        at = f"the last token of {self.cached:,}, batch {self.batch}"
+        at = f"the last token of {self.cached:,}, batch {self.batch}, weights in {self.weights}"
         devices = f"; heads and feed-forward divide over its {self.devices} devices" if self.devices > 1 else ""
         text = f"decode time is that of {at}, on {self.machine}: {self.source}{devices}"
         notes.append(Note.of("machine", text, devices=self.devices))
@@ -324,6 +324,8 @@ def _why_heads(style: Style, budget: Budget, shape: Shape, usual: int, reached: 
     with_usual = float(budget.measure(style.shape(shape.depth, shape.width, usual, shape.ff_width)))
     if with_usual == reached:
         return "so that their number divides well"
+    if with_usual < budget.amount and reached < budget.amount / (1 + CLOSE):  # another limit decides, not the budget
+        return f"heads of {usual} have more keys and values to read within the limit on time"
     return f"with heads of {usual} the same shape would take {with_usual / budget.amount:.2f} times the budget"
 
 
@@ -359,9 +361,8 @@ def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, g
             takes += ", and less with fewer key/value heads"
     layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text = (
-        f"in every layer {takes}, so fewer layers leave room for more parameters: a shape of this budget on the "
-        f"{law.name} law would have {layers}, {show_count(law_size)} block parameters and {math.expm1(gain):+.1%} of "
-        "expected loss"
+        f"in every layer {takes}, so fewer layers lose less: the best shape of this budget on the {law.name} law has "
+        f"{layers}, {show_count(law_size)} block parameters and {math.expm1(gain):+.1%} of expected loss"
     )
     return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
 

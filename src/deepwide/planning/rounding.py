@@ -105,7 +105,7 @@ def round_shapes(
             if search is not None and search.score < best_score[row]:
                 best_score[row], best[:, row] = search.score, search.best
     if not np.all(np.isfinite(best_score)):
-        raise DeepwideError(_why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
+        raise DeepwideError(why_nothing_fits(style, fixed_width, never_over, int(np.rint(width[0]))))
     return Rounded(*best)
 
 
@@ -177,7 +177,7 @@ def _round_near(
             step = width_step(style, head_dim)
             if not len(rows) or step is None:
                 continue
-            W = _widths(centre[rows], step, fixed_width)[..., None]
+            W = widths_near(centre[rows], step, fixed_width)[..., None]
             target, usual_depth = wanted[rows, None, None], usual[rows, None, None]
             D = np.broadcast_to(usual_depth, W.shape)
             if other_depths:
@@ -313,23 +313,33 @@ def _try(
     miss = np.abs(np.log(reached / target))
     score = miss + MISSING * np.maximum(0, miss - CLOSE)
     score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
-    score += NARROWER_HEADS * np.abs(np.log2(head_dim / ideal_head_dim(W)))
-    if style.head_dim is None:
-        score += BETWEEN_HEADS if head_dim in BETWEEN else 0
-        score += np.where((W >= 512) & (head_dim < NARROW_HEADS), UNUSUAL_HEADS, 0)
-        score += np.where((W >= SMALL_WIDTH) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
+    score += head_prices(style, W, head_dim)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     if size is not None:
         blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block
         score += SMALLER * np.maximum(0, np.log(size / blocks) - SPARE)
-    heads = W // head_dim
-    odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25
-    score += np.where(W >= 512, ODD_HEADS * odd, 0)
     score[(W % _step(style, head_dim) != 0) | (W > LARGEST)] = np.inf
     if never_over:
         # Floats count to 2^53 exactly; beyond, stay clear of their rounding.
         score[reached > np.where(target < 2.0**53, target, target * (1 - 1e-15))] = np.inf
     return _Tried(Rounded(D, W, np.full_like(W, head_dim), F), score, reached)
+
+
+def head_prices(style: Style, W: Integers, head_dim: int) -> Floats:
+    """The price of heads of this width at each width: of their width, and of their number."""
+    price = NARROWER_HEADS * np.abs(np.log2(head_dim / ideal_head_dim(W)))
+    if style.head_dim is None:
+        price += BETWEEN_HEADS if head_dim in BETWEEN else 0
+        price += np.where((W >= 512) & (head_dim < NARROW_HEADS), UNUSUAL_HEADS, 0)
+        price += np.where((W >= SMALL_WIDTH) & (head_dim < LEAST_HEADS), TINY_HEADS * np.log2(64 / head_dim), 0)
+    return np.asarray(price + odd_heads(W, head_dim))
+
+
+def odd_heads(W: Integers, head_dim: int) -> Floats:
+    """The price of a number of heads that kernels and parallel ranks do not like."""
+    heads = W // head_dim
+    odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25
+    return np.asarray(np.where(W >= 512, ODD_HEADS * odd, 0))
 
 
 def _feed_forward(
@@ -378,7 +388,7 @@ def width_step(style: Style, head_dim: int) -> int | None:
     return step if step <= LARGEST else None
 
 
-def _widths(width: Numbers, step: int, fixed: bool) -> Integers:
+def widths_near(width: Numbers, step: int, fixed: bool) -> Integers:
     """Allowed widths around each wanted one: five neighbours, and those that give 2, 4 or 8 times a number of heads."""
     if fixed:
         return np.rint(width).astype(np.int64)[:, None]
@@ -387,7 +397,8 @@ def _widths(width: Numbers, step: int, fixed: bool) -> Integers:
     return np.asarray(np.maximum(1, np.concatenate([units, *even], axis=1)) * step)
 
 
-def _why_nothing_fits(style: Style, fixed_width: bool, never_over: bool, width: int) -> str:
+def why_nothing_fits(style: Style, fixed_width: bool, never_over: bool, width: int) -> str:
+    """Why no shape divides as asked, and what to change."""
     heads = f"heads of {style.head_dim}" if style.head_dim else f"heads of {', '.join(map(str, HEAD_DIMS))}"
     if fixed_width:
         return (
@@ -441,13 +452,7 @@ def find_optimum(
     predicted = depths_on_the_law(law, N)
     curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
     d = width_of_blocks(style, curve.value, N)
-    stages = style.pipeline_stages
-    shallowest = float(curve.value.min())
-    if stages > FAR * shallowest:
-        raise DeepwideError(
-            f"{stages:,} pipeline stages need at least {stages:,} layers, more than {FAR:g} times the "
-            f"{shallowest:.1f} of the {law.name} law: use fewer stages."
-        )
+    check_stages(style, law, float(curve.value.min()))
     below = predicted.value < 1
     if np.any(below):
         d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
@@ -462,6 +467,16 @@ def check_fixed(style: Style, depth: int | None, width: int | None) -> None:
         if depth % style.pipeline_stages:
             raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
     at_least_one(width=width)
+
+
+def check_stages(style: Style, law: DepthLaw, shallowest: float) -> None:
+    """Refuse many more pipeline stages than the law's layers."""
+    stages = style.pipeline_stages
+    if stages > FAR * max(1.0, shallowest):
+        raise DeepwideError(
+            f"{stages:,} pipeline stages need at least {stages:,} layers, more than {FAR:g} times the "
+            f"{max(1.0, shallowest):.1f} of the {law.name} law: use fewer stages."
+        )
 
 
 def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, at: Optimum) -> Optimum:

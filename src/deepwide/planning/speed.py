@@ -73,7 +73,17 @@ class SpeedLimit:
         profile = find_machine(DEFAULT if machine is None else machine)
         if rates is not None:
             profile = with_rates(profile, *rates)
+        if limits and profile.rounds and INFERENCE_BYTES[precision] < min(2, profile.weight_bytes):
+            raise DeepwideError(
+                f"'{profile.name}' was measured with weights in {profile.precision} and cannot say how quick "
+                f"{precision} is: plan in bf16, or with a preset machine, whose times count the bytes moved."
+            )
         return cls(profile, batch, cached, min(limits.values(), default=None), " and ".join(limits), precision)
+
+    @property
+    def weights(self) -> str:
+        """The precision of the weights that times are of: a measured machine knows its own only."""
+        return self.machine.precision if self.machine.rounds else self.precision
 
     @property
     def source(self) -> str:
@@ -82,7 +92,8 @@ class SpeedLimit:
 
     def decode(self, shape: Shape) -> Interval:
         """Seconds per token at the end of the context."""
-        return self.machine.seconds("decode", shape, batch=self.batch, tokens=self.cached)
+        stored = INFERENCE_BYTES[self.weights]
+        return self.machine.seconds("decode", shape, batch=self.batch, tokens=self.cached, stored_bytes=stored)
 
     def seconds(self, shape: Shape) -> float:
         """`decode` without its interval."""
@@ -345,7 +356,7 @@ def _summary(
         frontier=[row(option) for option in sorted(rows, key=lambda o: o.seconds)],
         without_limit=row(plan),
         quicker_and_better=None if better is None else row(better),
-        weights=speed.machine.precision,
+        weights=speed.weights,
         device_bytes=speed.device_bytes(chosen.shape),
         memory_bytes=speed.machine.memory_bytes,
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, quoted
 from deepwide.files import write_text
-from deepwide.shape.families import family_named, known_families, known_family
+from deepwide.shape.families import NO_TRANSFORMERS, family_named, known_families, known_family
 from deepwide.shape.family import LLAMA_LIKE, Fields, layers, whole
 from deepwide.shape.shape import Shape
 
@@ -53,16 +53,6 @@ NOT_LLAMA_LIKE: dict[str, tuple[str, ...]] = {
     "linear-attention layers": ("linear_num_key_heads", "linear_key_head_dim", "linear_attn_config"),
     "recurrent layers": ("lru_width", "attention_hidden_size", "rescale_every"),
     "convolution layers": ("conv_L_cache", "conv_dim"),
-}
-# Known by name: a config of theirs may look like a transformer's in every key.
-NO_TRANSFORMERS: dict[str, str] = {
-    name: what
-    for what, names in {
-        "state-space layers": ("zamba zamba2 plamo2 hymba stripedhyena"),
-        "recurrent layers": "rwkv rwkv5 rwkv6 rwkv7 xlstm",
-        "linear-attention layers": "retnet gla delta_net gated_deltanet hgrn hgrn2",
-    }.items()
-    for name in names.split()
 }
 LAYER_KINDS = ("layer_types", "block_types", "layers_block_type", "_block_types", "hybrid_layer_ids")
 ATTENTION = ("attention", "full_attention", "sliding_attention", "chunked_attention")

@@ -150,6 +150,21 @@ def known_family(name: str) -> Family | None:
     return READABLE.get(name)
 
 
+# Known by name: a config of theirs may look like a decoder's in every key.
+NO_TRANSFORMERS: dict[str, str] = {
+    name: what
+    for what, names in {
+        "state-space layers": ("zamba zamba2 plamo2 hymba stripedhyena"),
+        "recurrent layers": "rwkv rwkv5 rwkv6 rwkv7 xlstm",
+        "linear-attention layers": "retnet gla delta_net gated_deltanet hgrn hgrn2",
+        "an encoder": "albert bart bert big_bird camembert clip deberta deberta-v2 distilbert electra ernie esm "
+        "longformer m2m_100 marian mbart modernbert mpnet mt5 nllb-moe nomic_bert pegasus roberta siglip t5 umt5 vit "
+        "wav2vec2 whisper xlm-roberta",
+    }.items()
+    for name in names.split()
+}
+
+
 def known_families() -> list[str]:
     """Every family that is counted exactly."""
     from deepwide.shape.readable import READABLE
@@ -165,5 +180,7 @@ def family_named(name: str) -> Family:
                 f"the family {name} is read and counted, but not written or planned: choose one of "
                 f"{', '.join(FAMILIES)}."
             )
+        if isinstance(name, str) and (what := NO_TRANSFORMERS.get(name.lower())):
+            raise DeepwideError(f"{name} has {what}, and a family here is one of decoders: {', '.join(FAMILIES)}.")
         raise DeepwideError(f"no family '{name}': {did_you_mean(name, FAMILIES)}")
     return FAMILIES[name]

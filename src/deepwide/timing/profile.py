@@ -87,8 +87,18 @@ class MachineProfile(Answer):
 
     __repr__ = __str__
 
-    def seconds(self, phase: Phase, shape: Shape, *, batch: int = 1, tokens: int | None = None) -> Interval:
+    def seconds(
+        self,
+        phase: Phase,
+        shape: Shape,
+        *,
+        batch: int = 1,
+        tokens: int | None = None,
+        stored_bytes: float | None = None,
+    ) -> Interval:
         """The time of a training step, a prefill, or one decoded token at `tokens` cached ones (the context).
+
+        Weights stored in `stored_bytes` each are read so, and multiplied in the machine's own precision.
 
         The interval is 95% by the errors on shapes left out; a preset's is that of its source, if it has one.
         """
@@ -96,7 +106,8 @@ class MachineProfile(Answer):
             near = did_you_mean(phase, self.phases)
             raise DeepwideError(f"the machine '{self.name}' says nothing about {phase}: {near}")
         law = self.phases[phase]
-        amount = work(phase, shape, batch=batch, tokens=tokens, weight_bytes=self.weight_bytes)
+        amount = work(phase, shape, batch=batch, tokens=tokens, weight_bytes=self.weight_bytes,
+                      stored_bytes=stored_bytes)  # fmt: skip
         value, layer = law.seconds(amount), law.per_layer
         if law.spread is None:
             if layer.low is None or layer.high is None:

@@ -30,8 +30,18 @@ class Work(NamedTuple):
     layers: int
 
 
-def work(phase: str, shape: Shape, *, batch: int = 1, tokens: int | None = None, weight_bytes: int = 4) -> Work:
+def work(
+    phase: str,
+    shape: Shape,
+    *,
+    batch: int = 1,
+    tokens: int | None = None,
+    weight_bytes: int = 4,
+    stored_bytes: float | None = None,
+) -> Work:
     """The work of one step over `batch` sequences of so many tokens; of a decoded token, `tokens` are those cached.
+
+    `stored_bytes` are those of a weight in memory where it is stored in another precision than it is multiplied in.
 
     >>> shape = Shape(depth=12, width=768, heads=12, context=1024)
     >>> work("decode", shape, tokens=1, weight_bytes=2).bytes / shape.total_params < 2.001
@@ -43,7 +53,8 @@ def work(phase: str, shape: Shape, *, batch: int = 1, tokens: int | None = None,
         raise DeepwideError(f"times are those of decoders with a head for tokens, not of a {shape.kind}.")
     at_least_one(batch=batch, tokens=tokens)
     T = tokens or shape.context
-    weights = weight_bytes * multiplied_weights(shape, batch if phase == "decode" else batch * T)
+    each = weight_bytes if stored_bytes is None else stored_bytes
+    weights = round(each * multiplied_weights(shape, batch if phase == "decode" else batch * T))
     if phase == "decode":
         state = sum(extra.layers * extra.state for extra in shape.extras)
         cache = weight_bytes * batch * (T * cache_elements(shape) + state)

@@ -72,11 +72,16 @@ PLANNER = {
     "depth_factors": "DEPTH_FACTORS",
     "bandwidth": "BANDWIDTH",
     "layer_us": "LAYER_US",
+    "tensor_parallel": "TENSOR_PARALLEL",
     "cost_source": "COST_SOURCE",
     "golden": "GOLDEN",
     "sections": "SECTIONS",
-    "digits": "DIGITS",
-    "shallower": "SHALLOWER",
+    "widest": "WIDEST",
+    "deeper": "DEEPER",
+    "near": "NEAR",
+    "dearer": "DEARER",
+    "more_odd": "MORE_ODD",
+    "most_loss": "MOST_LOSS",
 }
 AUDIT = {
     "within": "WITHIN",
@@ -104,7 +109,9 @@ CONFIG = {
     "largest_bytes": "LARGEST_BYTES",
 }
 # The page plans dense shapes, without a machine or a limit on time.
-NOT_ON_THE_PAGE = ("like", "experts", "active", "shared", "granularity", "machine", "latency", "throughput")
+NOT_ON_THE_PAGE = (
+    "like", "experts", "active", "shared", "granularity", "machine", "latency", "throughput", "recompute"
+)  # fmt: skip
 BUDGET = "1.3B"  # where the page's dial stands when it opens
 SIZES = ("depth", "width", "heads", "kv_heads", "head_dim", "ff_width", "vocab", "context", "tied")
 FOLDERS = re.compile(

@@ -3,6 +3,7 @@
 import { brief, fixed, Refusal, showCount } from "./numbers.js";
 
 const NaNs = (L) => [L, NaN, NaN];
+const within = (N, [small, large]) => small / 1.01 <= N && N <= large * 1.01; // but for a plan's rounding
 
 function solve(N, a, b) {
   const target = Math.log(N / 12) - 2 * a;
@@ -100,7 +101,7 @@ export class Laws {
 
   isExtrapolated(law, N) {
     const sizes = law.fitted_block_params;
-    return sizes !== null && !(sizes[0] <= N && N <= sizes[1]);
+    return sizes !== null && !within(N, sizes);
   }
 
   fittedWords(law) {
@@ -176,7 +177,7 @@ export class Laws {
   outsideTheData(depth, N, law) {
     const verb = law.own_bowl ? "fitted" : "measured";
     const sizes = law.bowl.sizes ?? law.fitted_block_params;
-    if (sizes !== null && !(sizes[0] <= N && N <= sizes[1])) {
+    if (sizes !== null && !within(N, sizes)) {
       const [small, large] = sizes.map((size) => showCount(size, law.own_bowl ? 3 : 2));
       return `${verb} from ${small} to ${large} block parameters only`;
     }

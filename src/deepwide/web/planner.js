@@ -19,6 +19,7 @@ export class Style {
     const kv = this.kv_heads;
     this.counter = counter;
     this.blocks = (L, d, headDim, f) => counter.block(L, d, d / headDim, kv ?? d / headDim, headDim, f);
+    this.flops = (L, d, headDim, f) => counter.trainingFlops(L, d, d / headDim, kv ?? d / headDim, headDim, f); // of a token
   }
 
   withHeads(headDim) {
@@ -162,7 +163,7 @@ export class Budget {
     if (this.kind === "total") return (L, d, headDim, f) => counter.total(L, d, d / headDim, kv ?? d / headDim, headDim, f);
     if (this.kind === "flops") {
       const tokens = Number(this.tokens ?? 0);
-      return (L, d, headDim, f) => counter.trainingFlops(L, d, d / headDim, kv ?? d / headDim, headDim, f) * tokens;
+      return (L, d, headDim, f) => style.flops(L, d, headDim, f) * tokens;
     }
     const bytes = this.constants.inference_bytes[this.inference_precision];
     const sequences = 2 * this.batch * context;
@@ -190,11 +191,9 @@ export class Budget {
     let high;
     if (this.compute) {
       const rule = this.constants.compute_laws[this.compute];
-      const perToken = least / Number(this.tokens ?? 1);
-      const flopsFor = (params) => 6 * (params / rule.scale) ** ((rule.alpha + rule.beta) / rule.beta);
-      low = flopsFor(Math.max(LEAST, perToken / 6));
-      high = flopsFor(MOST);
-      least = perToken / 6 > LEAST ? low : 0;
+      low = this.leastFlops(style, rule, LEAST);
+      high = 6 * (MOST / rule.scale) ** ((rule.alpha + rule.beta) / rule.beta);
+      least = 0;
     } else {
       const unit = { flops: 6 * Number(this.tokens ?? 1), memory: this.constants.inference_bytes[this.inference_precision] }[this.kind] ?? 1;
       low = Math.max(LEAST * unit, Math.ceil(least));
@@ -207,6 +206,15 @@ export class Budget {
     else if (this.kind === "block" && this.amount > high) because = "; if this is a number of training FLOPs or of bytes, say so";
     else if (this.kind === "flops" && !this.compute) because = `; the training tokens given are ${grouped(this.tokens)}`;
     throw new Refusal(`the budget must be between ${this.show(low)} and ${this.show(high)} here${read}${because}.`);
+  }
+
+  // The budget that is best spent on the smallest model, one layer, with the tokens that suit it
+  leastFlops(style, rule, size) {
+    const width = style.widthFor(1, size, style.blocks);
+    const [[N, cost], [more, dearer]] = [width, 1.001 * width].map((d) => [style.blocks(1, d, style.usualHead(d), style.realFf(d)), style.flops(1, d, style.usualHead(d), style.realFf(d))]);
+    const share = Math.log(dearer / cost) / Math.log(more / N);
+    const logD = Math.log((rule.beta * rule.B * share) / (rule.alpha * rule.A)) + rule.alpha * Math.log(N);
+    return cost * Math.exp(Math.min(logD / rule.beta, 600));
   }
 
   show(amount) {
@@ -246,46 +254,116 @@ function checkFixed(style, depth, width, prices) {
   fromOneTo(Infinity, "width", width);
 }
 
-// The tokens of least expected loss where a compute law chooses them, over sizes and depths up to the law's (planning/tokens.py)
-function chooseTokens(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
-  if (!budget.compute) return;
-  checkFixed(style, fixedDepth, fixedWidth, prices);
-  const even = style.kv_heads !== null && style.head_dim === null ? style.withHeads(prices.narrow_heads) : style;
-  const rule = budget.constants.compute_laws[budget.compute];
-  const lossAt = (N, L, width, depthLoss) => {
-    const heads = width / even.usualHead(width);
-    const narrow = style.template.embedding_width ?? width;
-    const each = even.counter.trainingFlops(L, width, heads, even.kv_heads ?? heads, even.usualHead(width), even.realFf(width)) - 6 * (style.vocab * narrow);
-    const tokens = budget.amount / each;
-    return [Math.log(rule.E + rule.A * N ** -rule.alpha + rule.B * tokens ** -rule.beta) + depthLoss, tokens];
-  };
-  const bestAt = (x) => {
-    const N = Math.exp(x);
-    if (fixedDepth !== null) return lossAt(N, fixedDepth, even.widthOfBlocks(fixedDepth, N), 0);
-    if (fixedWidth !== null) return lossAt(N, N / even.blocks(1, fixedWidth, even.usualHead(fixedWidth), even.realFf(fixedWidth)), fixedWidth, 0);
-    const most = clippedDepths(laws, law, N, prices.law_depths)[0];
-    const tried = prices.shallower.map((share) => {
-      const L = Math.max(1, share * most);
-      return lossAt(N, L, even.widthOfBlocks(L, N), laws.ownCost(L, N, law));
-    });
-    return tried.reduce((one, other) => (other[0] < one[0] ? other : one));
-  };
-  let [low, high] = [Math.log(12), Math.log(prices.most_params * 16)];
+// Where a loss is least, and how much that is, by golden section
+function leastBetween(low, high, lossAt, prices) {
   let [left, right] = [high - prices.golden * (high - low), low + prices.golden * (high - low)];
-  let [atLeft, atRight] = [bestAt(left), bestAt(right)];
+  let [atLeft, atRight] = [lossAt(left), lossAt(right)];
   for (let i = 0; i < prices.sections; i++) {
-    if (atLeft[0] <= atRight[0] || atLeft[0] === Infinity) {
+    if (atLeft <= atRight || atLeft === Infinity) {
       [high, right, atRight] = [right, left, atLeft];
       left = high - prices.golden * (high - low);
-      atLeft = bestAt(left);
+      atLeft = lossAt(left);
     } else {
       [low, left, atLeft] = [left, right, atRight];
       right = low + prices.golden * (high - low);
-      atRight = bestAt(right);
+      atRight = lossAt(right);
     }
   }
-  const tokens = (atRight[0] < atLeft[0] ? atRight : atLeft)[1];
-  budget.tokens = BigInt(Math.max(1, rint(Number(tokens.toPrecision(prices.digits)))));
+  return atLeft <= atRight ? [left, atLeft] : [right, atRight];
+}
+
+// The shape and tokens of least expected loss, where a compute law chooses the tokens (planning/tokens.py)
+function bestSpending(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
+  budget.checkRange(style);
+  checkFixed(style, fixedDepth, fixedWidth, prices);
+  const rule = budget.constants.compute_laws[budget.compute];
+  const isFixed = fixedDepth !== null || fixedWidth !== null;
+  const stages = style.pipeline_stages;
+  const even = style.kv_heads !== null && style.head_dim === null ? style.withHeads(prices.narrow_heads) : style;
+  const lossOf = (own, L, d, headDim, f) => {
+    const [N, D] = [own.blocks(L, d, headDim, f), budget.amount / own.flops(L, d, headDim, f)];
+    const loss = Math.log(rule.E + rule.A * N ** -rule.alpha + rule.B * D ** -rule.beta);
+    return isFixed ? loss : loss + laws.ownCost(L, N, law);
+  };
+  const loss = (L, d) => lossOf(even, L, d, even.usualHead(d), even.realFf(d));
+  const lawDepth = (x) => Math.max(1, clippedDepths(laws, law, Math.exp(x), prices.law_depths)[0]);
+  const onTheLaw = (x) => loss(lawDepth(x), even.widthOfBlocks(lawDepth(x), Math.exp(x)));
+  const [logSize, onLaw] = leastBetween(Math.log(12), Math.log(prices.most_params * 16), onTheLaw, prices);
+  const usual = usualDepths(style, lawDepth(logSize));
+  let centres;
+  let least;
+  let left = false;
+  if (fixedWidth !== null) {
+    const [logDepth, best] = leastBetween(0, Math.log(prices.deepest), (x) => loss(Math.exp(x), fixedWidth), prices);
+    const unit = Math.max(1, Math.floor(Math.exp(logDepth) / stages));
+    centres = [unit, unit + 1].map((each) => [each * stages, fixedWidth]);
+    least = best;
+  } else {
+    if (fixedDepth === null) checkStages(style, law, lawDepth(logSize), prices);
+    const sized = (fixedDepth === null ? depthsUpTo(style, usual, prices) : [fixedDepth]).map((L) => [L, ...leastBetween(0, prices.widest, (x) => loss(L, Math.exp(x)), prices)]);
+    centres = sized.map(([L, x]) => [L, Math.exp(x)]);
+    least = Math.min(...sized.map((each) => each[2]));
+    left = !isFixed && usual > sized[0][0] && sized.find(([L]) => L === usual)[2] > least + prices.near;
+  }
+  const tried = [];
+  for (const headDim of headDims(style)) {
+    const step = widthStep(style, headDim);
+    if (step > prices.largest) continue;
+    for (const [D, centre] of centres) {
+      for (const W of allowedWidths(centre, step, fixedWidth !== null)) {
+        if (W % step || W > prices.largest) continue;
+        const F = style.usualFf(W);
+        let price = usual === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usual));
+        price = price + headPrice(style, W, headDim, prices) + prices.more_odd * oddHeads(W, headDim, prices);
+        const narrowest = W >= 512 ? prices.narrow_heads : W >= prices.small_width ? prices.least_heads : 1;
+        const suits = style.head_dim !== null || (headDim >= narrowest && headDim <= 2 * idealHeadDim(W, prices));
+        const unusual = suits ? Number(prices.between.includes(headDim)) : 2;
+        tried.push({ depth: D, width: W, head_dim: headDim, ff_width: F, loss: lossOf(style, D, W, headDim, F), price, unusual });
+      }
+    }
+  }
+  if (!tried.length) throw new Refusal(whyNothingFits(style, fixedWidth !== null, false, rint(centres[0][1])));
+  let some;
+  let floor;
+  for (let tier = 0; tier < 3; tier++) {
+    some = tried.filter((each) => each.unusual <= tier);
+    floor = some.reduce((one, other) => Math.min(one, other.loss), Infinity);
+    if (floor <= least + prices.dearer) break;
+  }
+  const best = some.filter((each) => each.loss <= floor + prices.near).reduce((one, other) => (other.price < one.price ? other : one));
+  if (best.loss > least + prices.most_loss) {
+    throw new Refusal(`the best shape that divides as asked, ${best.depth} × ${best.width}, is expected to have ` +
+      `${fixed(100 * Math.expm1(best.loss - least), 0)}% more loss than one that need not: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim.`);
+  }
+  const each = causalTrainingFlops(exact(style.shape(best.depth, best.width, best.head_dim, best.ff_width)));
+  budget.tokens = BigInt(Math.max(1, Math.floor(budget.amount / each)));
+  return [best, { N: Math.exp(logSize), gain: left ? onLaw - best.loss : null }];
+}
+
+// Whole stages up to twice the law's depth, that depth among them; thinned where there are very many
+function depthsUpTo(style, usual, prices) {
+  const stages = style.pipeline_stages;
+  const most = Math.max(1, Math.floor((usual * prices.deeper) / stages));
+  let units = Array.from({ length: most }, (_, i) => i + 1);
+  if (most > prices.most_depths) units = [...new Set([...geometric(1, most, prices.most_depths).map(rint), Math.floor(usual / stages)])].sort((a, b) => a - b);
+  return units.map((unit) => unit * stages);
+}
+
+// np.geomspace
+function geometric(low, high, count) {
+  const step = (Math.log10(high) - Math.log10(low)) / (count - 1);
+  const points = Array.from({ length: count }, (_, i) => 10 ** (i * step + Math.log10(low)));
+  points[0] = low;
+  points[count - 1] = high;
+  return points;
+}
+
+function checkStages(style, law, shallowest, prices) {
+  const stages = style.pipeline_stages;
+  if (stages > prices.far * shallowest) {
+    throw new Refusal(`${grouped(stages)} pipeline stages need at least ${grouped(stages)} layers, more than ${prices.far} times the ` +
+      `${fixed(shallowest, 1)} of the ${law.name} law: use fewer stages.`);
+  }
 }
 
 // The width that takes the budget at a depth; with anyHeads by the heads that leave most for parameters
@@ -313,11 +391,7 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   const predicted = clippedDepths(laws, law, N, prices.law_depths);
   const curve = predicted.map((L) => (Number.isNaN(L) ? L : Math.max(1, L)));
   let width = style.widthOfBlocks(curve[0], N);
-  const stages = style.pipeline_stages;
-  if (stages > prices.far * curve[0]) {
-    throw new Refusal(`${grouped(stages)} pipeline stages need at least ${grouped(stages)} layers, more than ${prices.far} times the ` +
-      `${fixed(curve[0], 1)} of the ${law.name} law: use fewer stages.`);
-  }
+  checkStages(style, law, curve[0], prices);
   if (predicted[0] < 1) width = style.widthFor(curve[0], budget.amount, measure);
   const optimum = { depth: curve, width, N, gain: null };
   return ["memory", "flops"].includes(budget.kind) ? withFewerLayers(style, laws, law, budget, optimum, prices) : optimum;
@@ -423,19 +497,29 @@ function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, s
     const miss = Math.abs(Math.log(reached / target));
     score = miss + prices.missing * Math.max(0, miss - prices.close);
     score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
-    score += prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
-    if (style.head_dim === null) {
-      score += prices.between.includes(headDim) ? prices.between_heads : 0;
-      score += W >= 512 && headDim < prices.narrow_heads ? prices.unusual_heads : 0;
-      score += W >= prices.small_width && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
-    }
+    score += headPrice(style, W, headDim, prices);
     score += prices.stretching * Math.abs(Math.log(F / usual));
     if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);
-    const heads = Math.floor(W / headDim);
-    const odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25;
-    score += W >= 512 ? prices.odd_heads * odd : 0;
   }
   return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
+}
+
+// The price of heads of this width at a width: of their width, and of their number
+function headPrice(style, W, headDim, prices) {
+  let price = prices.narrower_heads * Math.abs(Math.log2(headDim / idealHeadDim(W, prices)));
+  if (style.head_dim === null) {
+    price += prices.between.includes(headDim) ? prices.between_heads : 0;
+    price += W >= 512 && headDim < prices.narrow_heads ? prices.unusual_heads : 0;
+    price += W >= prices.small_width && headDim < prices.least_heads ? prices.tiny_heads * Math.log2(64 / headDim) : 0;
+  }
+  return price + oddHeads(W, headDim, prices);
+}
+
+// The price of a number of heads that kernels and parallel ranks do not like
+function oddHeads(W, headDim, prices) {
+  const heads = Math.floor(W / headDim);
+  const odd = (heads % 2 > 0) * 0.5 + (heads % 4 > 0) * 0.25 + (heads % 8 > 0) * 0.25;
+  return W >= 512 ? prices.odd_heads * odd : 0;
 }
 
 // The head widths that are tried: first the usual ones, then those between them
@@ -507,11 +591,7 @@ function allDepths(style, usual, prices) {
   const low = Math.max(1, Math.ceil(usual / prices.far / stages));
   const high = Math.max(1, Math.floor((usual * prices.far) / stages));
   if (high - low < prices.most_depths) return Array.from({ length: high - low + 1 }, (_, i) => (low + i) * stages);
-  const step = (Math.log10(high) - Math.log10(low)) / (prices.most_depths - 1); // np.geomspace
-  const points = Array.from({ length: prices.most_depths }, (_, i) => 10 ** (i * step + Math.log10(low)));
-  points[0] = low;
-  points[prices.most_depths - 1] = high;
-  return [...new Set(points.map(rint))].sort((a, b) => a - b).map((each) => each * stages);
+  return [...new Set(geometric(low, high, prices.most_depths).map(rint))].sort((a, b) => a - b).map((each) => each * stages);
 }
 
 export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false, size = null } = {}) {
@@ -572,7 +652,7 @@ function roundOptimum(style, budget, optimum, fixedSide, neverOver, prices) {
 
 // ---- the plan
 
-function decoding(settings) {
+function decoding(settings, constants) {
   const text = String(settings.bandwidth);
   let rate = NaN;
   try {
@@ -585,11 +665,14 @@ function decoding(settings) {
   }
   const overhead = settings.layer_us;
   if (!(overhead >= 0 && overhead <= 1e6)) throw new Refusal(`layer_us must be from 0 to 1e6 microseconds per layer, not '${overhead}'.`);
-  const perLayer = overhead / 1e6;
+  const prices = constants.planner;
+  const isUsual = settings.bandwidth === prices.bandwidth && overhead === prices.layer_us;
+  const [all, each] = (isUsual && prices.tensor_parallel[settings.tensor_parallel]) || [rate, overhead]; // a preset of so many ranks
+  const bytes = constants.inference_bytes[settings.inference_precision];
   return (s) => {
     const whole = exact(s);
-    const cached = BigInt(settings.batch) * whole.context * whole.depth * cacheElements(whole);
-    return Number(2n * (countParams(whole).total + cached)) / rate + s.depth * perLayer;
+    const cached = 2n * BigInt(settings.batch) * whole.context * whole.depth * cacheElements(whole);
+    return (bytes * Number(countParams(whole).total) + Number(cached)) / all + s.depth * (each / 1e6);
   };
 }
 
@@ -603,12 +686,17 @@ export function makePlan(settings, constants, laws) {
   if (settings.depth !== null && settings.width !== null) {
     throw new Refusal("depth and width together are the size: fix one of them and the budget gives the other.");
   }
-  const decodeSeconds = decoding(settings);
+  const decodeSeconds = decoding(settings, constants);
   const fixedSide = settings.depth !== null ? "depth" : settings.width !== null ? "width" : null;
   const neverOver = settings.at_most || budget.kind === "memory";
-  chooseTokens(style, laws, law, budget, settings.depth, settings.width, prices);
-  const optimum = findOptimum(style, laws, law, budget, settings.depth, settings.width, prices);
-  const rounded = roundOptimum(style, budget, optimum, fixedSide, neverOver, prices);
+  let rounded;
+  let optimum;
+  if (budget.compute) {
+    [rounded, optimum] = bestSpending(style, laws, law, budget, settings.depth, settings.width, prices);
+  } else {
+    optimum = findOptimum(style, laws, law, budget, settings.depth, settings.width, prices);
+    rounded = roundOptimum(style, budget, optimum, fixedSide, neverOver, prices);
+  }
   const shape = style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
   const whole = exact(shape);
   const reached = budget.measureExactly(whole);
@@ -633,7 +721,7 @@ export function makePlan(settings, constants, laws) {
   for (const c of candidates) c.budget_share = Number(budget.measureExactly(exact(c.shape))) / budget.amount;
   for (const c of isSplit ? candidates : []) c.device = deviceShare(exact(c.shape), split, constants.training_precision, weightBytes, settings.batch);
   let search = null;
-  if (Math.abs(reached / budget.amount - 1) > prices.close) {
+  if (!budget.compute && Math.abs(reached / budget.amount - 1) > prices.close) {
     search = rounded.search !== undefined ? rounded.search : searchWidely(style, budget.amount, usualDepths(style, optimum.depth[0]), budget.measureOf(style),
       { width: settings.width, fixedDepth: fixedSide === "depth", neverOver });
   }

@@ -128,7 +128,7 @@ function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }
     if (shape.kv_heads === shape.heads && shape.heads > 1) takes += ", and less with fewer key/value heads";
   }
   const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
-  return `in every layer ${takes}, so fewer layers leave room for more parameters: a shape of this budget on the ${law.name} law would have ${layers}, ${showCount(N)} block parameters ` +
+  return `in every layer ${takes}, so fewer layers lose less: the best shape of this budget on the ${law.name} law has ${layers}, ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
 }
 
