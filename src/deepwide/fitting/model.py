@@ -158,7 +158,7 @@ def infer(
         moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
         theta = new if step < 4 else (new + theta) / 2
         if step == 0:
-            among = np.argsort(-mixture.weights)[:BEST_SETTINGS]
+            among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
         if moved < NEAR_ENOUGH:
             break
     X = jacobian(names, theta, design)
@@ -180,14 +180,14 @@ def draw_places(
     draw of a nearly flat bowl could outweigh all others.) Many are drawn, and so chosen by their weights that they are
     spread evenly in the best depth at σ = `far`: limits there then vary little from seed to seed.
     """
-    draws, which, scale = mixture.draw(PROPOSED * number, seed)
+    draws, which = mixture.draw(PROPOSED * number, seed)
     c = names.index("curvature")
     flat = float(np.mean(draws[:, c] <= 0))
     random = np.random.default_rng(seed + 1)
     keep = draws[:, c] > 0
     if keep.mean() < 1 / 8:
         return Posterior(names, mode, mixture, draws[:0], which[:0].astype(float), flat, mean, sd)
-    draws, which, scale = draws[keep], which[keep], scale[keep]
+    draws, which = draws[keep], which[keep]
     place = np.array([names.index(name) for name in PLACE if name in names])
     rest = np.setdiff1d(np.arange(len(names)), place)
     proper = np.isfinite(sd[place])
@@ -205,10 +205,10 @@ def draw_places(
     root = np.linalg.cholesky(exact)
     middle = np.linalg.solve(exact, linear[:, :, None])[:, :, 0]
     noise = np.linalg.solve(root.transpose(0, 2, 1), normals(len(draws), len(place), random)[:, :, None])[:, :, 0]
-    draws[:, place] = mode[place] + middle + scale[:, None] * noise
+    draws[:, place] = mode[place] + middle + noise
     before = np.linalg.solve(inner, towards[:, :, None])[:, :, 0]
     squares = np.einsum("ni,ni->n", linear, middle) - np.einsum("ni,ni->n", towards, before)
-    log = squares / (2 * scale**2) - np.log(np.einsum("nii->ni", root)).sum(axis=1)
+    log = squares / 2 - np.log(np.einsum("nii->ni", root)).sum(axis=1)
     log += np.linalg.slogdet(inner)[1] / 2 - (~proper).sum() * np.log(flatter)
     weights = np.exp(log - log.max())
     powers = {"depth": 1.0, "growth": far, "bend": far**2}
