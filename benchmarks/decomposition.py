@@ -44,20 +44,16 @@ def _known(**values: tuple[float, float]) -> Callable[[ExitStack], Any]:
     return lambda stack: stack.enter_context(patch.object(model, "PRIORS", {**model.PRIORS, **values}))
 
 
-def _draw_normal(self: mixed.Mixture, number: int, seed: int) -> Any:
-    return _DRAW(mixed.Mixture(self.weights, self.means, self.scales, 1e7, self.sigma2, self.settings), number, seed)
-
-
-_DRAW = mixed.Mixture.draw
 SWITCHES: Mapping[str, Callable[[ExitStack], Any]] = {
     "nothing": lambda _: None,
     "no misfit, smooth or by depth": lambda stack: stack.enter_context(patch.object(mixed, "MISFIT", ((0.0, 1.0),))),
-    "the bowl is symmetric": _known(skew=(0.0, 1e-4)),
+    "the bowl is symmetric": _known(skew=(0.0, 1e-4), tail=(0.0, 1e-4)),
+    "its sides are parabolas": _known(tail=(0.0, 1e-4)),
     "its curvature is the same at all sizes": _known(curvature_size=(0.0, 1e-4)),
     "growth does not bend": _known(bend=(0.0, 1e-5)),
     "loss against size is nearly known": _known(size2=(0.0, 1e-6), floor=(0.25, 0.1), size_power=(math.log(0.2), 0.1)),
-    "normal instead of Student's t": lambda stack: stack.enter_context(
-        patch.object(mixed.Mixture, "draw", _draw_normal)
+    "the noise is nearly known": lambda stack: stack.enter_context(
+        patch.object(mixed, "NOISE", (math.log(0.004), 0.05))
     ),
 }
 
@@ -112,7 +108,7 @@ def _of_the_model(design: str, draw: np.random.Generator) -> tuple[Runs, Callabl
     values = np.array([theta[name] for name in places.names])
     y = model.log_loss(places.names, values[None], places)[0] + 0.004 * draw.normal(size=len(N))
     sizes, weights = zip(*mixed.MISFIT, strict=True)
-    for factor in model.misfit_factors(places):
+    for factor in model.misfit_factors(places).values():
         y = y + 0.004 * draw.choice(sizes, p=weights) * (factor @ draw.normal(size=factor.shape[1]))
     runs = Runs.of(depth=L, block_params=N, loss=np.exp(y), source="simulated")
     return runs, lambda far: np.asarray(theta["depth"] + theta["growth"] * far + theta["bend"] * far**2)

@@ -229,23 +229,3 @@ def test_growth_that_no_run_shows_is_said_to_be_assumed() -> None:
     assert "growth-assumed" not in codes(fit_joint(_shapes(None)).warnings)
     one_size = fit_joint(_shapes(None, (1e8, 1.02e8, 1.04e8)))
     assert noted("growth-assumed", one_size.warnings) == pytest.approx({"times": 1.04})
-
-
-def test_depths_far_from_the_best_that_move_it_are_a_warning() -> None:
-    """A bowl in width/depth, not its logarithm, is far steeper than a parabola for depths far too shallow."""
-    L, N = (g.ravel() for g in np.meshgrid([1.0, 2.0, 4.0, 8.0], np.geomspace(1e4, 4e6, 6)))
-    best = 3 * (N / 2e5) ** 0.25
-    z = np.log(L / best)
-    level = np.log(0.9 + 0.7 * (N / 2e5) ** -0.2) + np.random.default_rng(0).normal(0, 0.004, len(L))
-    bowls = {"ratio": 8 / 9 * (np.exp(-1.5 * z) - 1 + 1.5 * z), "parabola": z**2}
-    fits = {
-        name: fit_joint(Runs.of(depth=L, block_params=N, loss=np.exp(level + 0.02 * off)))
-        for name, off in bowls.items()
-    }
-    assert "far-depths-decide" not in codes(fits["parabola"].warnings)
-    warning = noted("far-depths-decide", fits["ratio"].warnings)
-    truth = 3 * (warning["size"] / 2e5) ** 0.25
-    stated = fits["ratio"].best_depth(warning["size"])[0]
-    assert stated.high is not None
-    assert stated.high < truth, "the fit of all depths is wrong here"
-    assert warning["low"] < truth < warning["high"]

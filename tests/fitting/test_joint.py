@@ -1,5 +1,7 @@
 """The joint fit as an object: its best depth, its law, what it predicts, when it declines, and back from JSON."""
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
 from deepwide.fitting.model import Design, by_name, size_curve
 from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
+from deepwide.quantities import Floats
 
 FACTORS = np.array([0.6, 0.8, 1.0, 1.25, 1.6])  # of the best depth
 
@@ -326,3 +329,47 @@ def test_runs_of_one_size_do_not_pass_for_growth_that_was_seen() -> None:
 def test_more_draws_than_a_law_holds_are_refused() -> None:
     with pytest.raises(DeepwideError, match="at most 10,000 draws of its posterior, not 20,000"):
         fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES), bootstrap=20_000)
+
+
+BOWLS: dict[str, Callable[[Floats], Floats]] = {
+    "a parabola": lambda z: z**2,
+    "in width/depth": lambda z: 8 / 9 * (np.exp(-1.5 * z) - 1 + 1.5 * z),
+    "a sum of powers": lambda z: 2 / 1.55 * (np.expm1(-1.07 * z) / 1.07 + np.expm1(0.48 * z) / 0.48),
+    "flat far out": lambda z: z**2 / (1 + z**2 / 2),
+    "a cliff": lambda z: z**2 + np.where(z < -1.1, 2.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", BOWLS)
+def test_depths_far_from_the_best_do_not_move_it_whatever_the_bowl(name: str) -> None:
+    L, N = (g.ravel() for g in np.meshgrid([1.0, 2.0, 4.0, 8.0], np.geomspace(1e4, 4e6, 6)))
+    off = 0.02 * BOWLS[name](np.log(L / (3 * (N / 2e5) ** 0.25)))
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(0, 0.004, len(L))
+        loss = np.exp(np.log(0.9 + 0.7 * (N / 2e5) ** -0.2) + off + noise)
+        fit = fit_joint(Runs.of(depth=L, block_params=N, loss=loss), examine=False)
+        for size in (fit.centre, fit.params_range[1]):
+            best = fit.best_depth(size)[0]
+            assert (best.low or 0) < 3 * (size / 2e5) ** 0.25 < (best.high or 0)
+
+
+def test_checkpoints_of_one_run_count_as_one() -> None:
+    """Ten lengths of a shape share its luck, so they say no more about depth than one."""
+    rng = np.random.default_rng(4)
+    L, N = (g.ravel() for g in np.meshgrid([4.0, 8.0, 16.0, 32.0], np.geomspace(1e7, 1e9, 6)))
+    luck = rng.normal(0, 0.004, len(L))
+    fits = {}
+    for lengths in (2, 10):
+        D = np.geomspace(2e9, 3e10, lengths)
+        depth, size, own = (np.repeat(column, lengths) for column in (L, N, luck))
+        tokens = np.tile(D, len(L))
+        mean = np.log(1.7 + 0.9 * (size / 1e8) ** -0.3 + 0.6 * (tokens / 2e9) ** -0.3)
+        loss = np.exp(mean + 0.02 * np.log(depth / (16 * (size / 1e8) ** (1 / 3))) ** 2 + own)
+        loss = loss * np.exp(rng.normal(0, 0.0005, len(loss)))
+        fits[lengths] = fit_joint(Runs.of(depth=depth, block_params=size, tokens=tokens, loss=loss))
+    few, many = (fits[n].best_depth(fits[n].centre)[0] for n in (2, 10))
+    widths = [math.log((best.high or 0) / (best.low or 1)) for best in (few, many)]
+    assert widths[1] > 0.8 * widths[0]
+    assert fits[10].run_noise == pytest.approx(0.004, rel=0.5)
+    assert fits[10].noise < 0.001
+    assert "checkpoints-as-runs" not in {note.code for note in fits[10].warnings}

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import multivariate_normal
 
-from deepwide.fitting.mixed import MISFIT, Cells, cell_means, grid, low_rank, normals, posterior, strata
+from deepwide.fitting.mixed import DOUBTS, NOISE, Cells, cell_means, grid, low_rank, normals, posterior, strata
 from deepwide.quantities import Floats
 
 DRAW = np.random.default_rng(5)
@@ -31,19 +31,33 @@ def _factor(n: int) -> Floats:
 FLAT = np.full(3, np.inf)
 
 
-def test_one_setting_without_priors_is_generalised_least_squares() -> None:
+def _covariance(cells: Cells, w: float, r: float) -> Floats:
+    n = len(cells.y)
+    return np.asarray(w * np.diag(cells.M) + (1 - w) * np.eye(n) + r**2 * _kernel(n))
+
+
+def test_given_the_noise_it_is_generalised_least_squares() -> None:
     cells, X = _cells(12)
     fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(12)], np.array([[0.4, 0.5]]), np.ones(1))
-    V = 0.4 * np.diag(cells.M) + 0.6 * np.eye(12) + 0.25 * _kernel(12)
+    V = _covariance(cells, 0.4, 0.5)
     factor = cho_factor(V)
     inverse = np.linalg.inv(X.T @ cho_solve(factor, X))
     theta = inverse @ X.T @ cho_solve(factor, cells.y)
-    off = cells.y - X @ theta
-    sigma2 = off @ cho_solve(factor, off) / 9
     assert fit.mean == pytest.approx(theta)
     assert fit.dof == 9
-    assert fit.scales[0] == pytest.approx(sigma2 * inverse)
-    assert fit.covariance == pytest.approx(sigma2 * inverse * 9 / 7)
+    for sigma2, scale in zip(fit.sigma2, fit.scales, strict=True):
+        assert scale == pytest.approx(sigma2 * inverse)
+    # With its prior the noise is that of the residuals and what is thought of noise, one against the other.
+    off = cells.y - X @ theta
+    squares = off @ cho_solve(factor, off)
+
+    def density(log: float) -> float:
+        return float(
+            np.exp(-9 * (log + 2.3) - squares / 2 * (np.exp(-2 * log) - np.exp(4.6)) - (log - NOISE[0]) ** 2 / 2)
+        )
+
+    whole, first = (quad(lambda x, k=k: x**k * density(x), -6, 1, limit=400)[0] for k in (0, 1))
+    assert fit.weights @ np.log(fit.sigma2) / 2 == pytest.approx(first / whole, abs=0.01)
 
 
 def test_settings_are_weighted_by_the_integrated_likelihood() -> None:
@@ -52,40 +66,58 @@ def test_settings_are_weighted_by_the_integrated_likelihood() -> None:
     fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(9)], settings, np.full(4, 0.25))
     logs = []
     for w, r in settings:
-        V = w * np.diag(cells.M) + (1 - w) * np.eye(9) + r**2 * _kernel(9)
 
-        def likelihood(log_s2: float, V: Floats = V, w: float = w) -> float:
+        def likelihood(log_s2: float, V: Floats = _covariance(cells, w, r), w: float = w) -> float:
             s2 = np.exp(log_s2)
             log = multivariate_normal.logpdf(cells.y, np.zeros(9), s2 * V + 1e5 * X @ X.T, allow_singular=True)
+            log -= ((log_s2 / 2 - NOISE[0]) / NOISE[1]) ** 2 / 2
             return float(np.exp(log + 15 - 3 * np.log(w * s2) - 0.05 / (2 * w * s2)))
 
         logs.append(np.log(quad(likelihood, -9, 3, limit=300, epsabs=0)[0]))
     expected = np.exp(logs - np.logaddexp.reduce(logs))
-    assert fit.weights == pytest.approx(expected, rel=0.02)
+    assert np.bincount(fit.setting, fit.weights, 4) == pytest.approx(expected, rel=0.03)
+    assert (fit.settings == settings[fit.setting]).all()
 
 
 def test_a_prior_is_another_observation() -> None:
     cells, X = _cells(15)
     sd = np.array([np.inf, np.inf, 0.05])
     fit = posterior(cells, X, np.array([0, 0, 0.4]), sd, [], np.array([[1.0]]), np.ones(1))
-    sigma = fit.sigma2[0] ** 0.5
-    rows = np.vstack([X / np.sqrt(cells.M)[:, None], [0, 0, sigma / 0.05]])
-    seen = np.append(cells.y / np.sqrt(cells.M), 0.4 * sigma / 0.05)
-    theta = np.linalg.lstsq(rows, seen)[0]
-    assert fit.mean == pytest.approx(theta, rel=1e-3)
-    # Its variance is that of the noise that is left, the prior's miss included.
-    off = seen - rows @ theta
-    assert fit.sigma2[0] == pytest.approx(off @ off / 13, rel=1e-3)
+    logs = []
+    for sigma2, mean in zip(fit.sigma2, fit.means, strict=True):
+        sigma = sigma2**0.5
+        rows = np.vstack([X / np.sqrt(cells.M)[:, None], [0, 0, sigma / 0.05]])
+        seen = np.append(cells.y / np.sqrt(cells.M), 0.4 * sigma / 0.05)
+        assert mean == pytest.approx(np.linalg.lstsq(rows, seen)[0])
+        V = sigma2 * np.diag(cells.M) + X @ np.diag([1e4, 1e4, 0.05**2]) @ X.T
+        log = multivariate_normal.logpdf(cells.y, X @ [0, 0, 0.4], V, allow_singular=True)
+        logs.append(log - (np.log(sigma) - NOISE[0]) ** 2 / 2)
+    assert fit.weights == pytest.approx(np.exp(logs - np.logaddexp.reduce(logs)), rel=0.03, abs=1e-5)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.004, 0.1])
+def test_the_noise_of_as_many_cells_as_parameters_is_that_of_the_prior(noise: float) -> None:
+    """A fit that goes through every cell says nothing about it; 40 more cells say nearly everything."""
+    draw = np.random.default_rng(0)
+    found = []
+    for n in (3, 43):
+        x = np.linspace(-1, 1, n)
+        X = np.column_stack([np.ones(n), x, x**2])
+        cells = Cells(np.arange(n), X @ [1, 0.3, 0.2] + draw.normal(0, noise, n), np.ones(n), 0.0, 0)
+        fit = posterior(cells, X, np.zeros(3), FLAT, [], np.array([[1.0]]), np.ones(1))
+        found.append(float(fit.weights @ np.log(fit.sigma2) / 2))
+    assert found[0] == pytest.approx(NOISE[0], abs=0.05)
+    assert found[1] == pytest.approx(np.log(noise), abs=0.3)
 
 
 def test_draws_have_the_mixture_s_mean_and_covariance() -> None:
     cells, X = _cells(20)
-    settings, prior = grid(20, False, 1)
+    settings, prior = grid(20, False, ["smooth"])
     fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(20)], settings, prior)
-    draws, which, _ = fit.draw(60_000, 1)
+    draws, which = fit.draw(60_000, 1)
     assert draws.mean(axis=0) == pytest.approx(fit.mean, abs=0.01)
     assert np.cov(draws.T) == pytest.approx(fit.covariance, rel=0.1, abs=1e-3)
-    assert np.bincount(which, minlength=len(MISFIT)) / len(which) == pytest.approx(fit.weights, abs=0.01)
+    assert np.bincount(which, minlength=len(fit.weights)) / len(which) == pytest.approx(fit.weights, abs=0.01)
 
 
 def test_cells_are_a_regression_on_cells_and_seeds() -> None:
@@ -135,11 +167,11 @@ def test_a_diverged_run_is_no_noise() -> None:
 
 
 def test_the_grid_is_a_prior() -> None:
-    for repeated, kernels in ((False, 1), (True, 2)):
+    for repeated, kernels in ((False, ["smooth"]), (True, ["smooth", "depth"]), (False, list(DOUBTS))):
         settings, prior = grid(30, repeated, kernels)
         assert prior.sum() == pytest.approx(1)
-        assert settings.shape == (len(prior), 1 + kernels)
-    assert len(grid(500, True, 2)[0]) < len(grid(30, True, 2)[0])
+        assert settings.shape == (len(prior), 1 + len(kernels))
+    assert len(grid(500, True, DOUBTS)[0]) < len(grid(30, True, DOUBTS)[0])
 
 
 def test_stratified_numbers_fill_every_part_of_every_column() -> None:

@@ -12,7 +12,7 @@ from deepwide.quantities import Floats
 S, X = (column.ravel() for column in np.meshgrid(np.linspace(-3, 3, 7), np.log([1.0, 2, 4, 8])))
 DESIGN = Design(S, None, None, X)
 TRUE = {"level": 0.4, "floor": 0.3, "size_power": math.log(0.25), "size2": 0.0, "curvature": 0.02,
-        "curvature_size": 0.0, "skew": 0.15, "depth": 1.1, "growth": 0.3, "bend": 0.0}  # fmt: skip
+        "curvature_size": 0.0, "skew": 0.15, "tail": 0.2, "depth": 1.1, "growth": 0.3, "bend": 0.0}  # fmt: skip
 
 
 def _theta(design: Design, **changes: float) -> Floats:
@@ -27,22 +27,23 @@ def _cells(y: Floats) -> Cells:
 def test_the_formula_is_that_of_the_page() -> None:
     design = Design(np.array([0.7]), np.array([-0.4]), np.array([0.2]), np.array([1.5]))
     changes = {"data": -0.3, "curvature_tokens": 0.05, "depth_tokens": 0.02, "bend": 0.01, "curvature_size": -0.1}
-    changes |= {"embeddings": -0.05, "size2": 0.001}
+    changes |= {"embeddings": 0.6, "size2": 0.001}
     theta = dict(zip(design.names, _theta(design, **changes).tolist(), strict=True))
     alpha, beta = math.exp(theta["size_power"]), math.exp(theta["data_power"])
     f, g = math.exp(theta["floor"]), math.exp(theta["data"])
     z = 1.5 - (1.1 + 0.3 * 0.7 + 0.01 * 0.49 + 0.02 * -0.4)
-    curve = math.log((f + math.exp(-alpha * 0.7) + g * math.exp(beta * 0.4)) / (f + 1 + g))
-    bowl = 0.02 * math.exp(-0.1 * 0.7 - 0.05 * 0.4) * z**2 * (1 - 0.15 * z / math.hypot(z, SOFT))
-    expected = 0.4 + curve + 0.001 * 0.49 - 0.05 * 0.2 + bowl
+    curve = math.log((f + math.exp(-alpha * (0.7 + 0.6 * 0.2)) + g * math.exp(beta * 0.4)) / (f + 1 + g))
+    sides = 2 * (math.exp(-0.2 * z) - 1 + 0.2 * z) / 0.2**2 * (1 - 0.15 * z / math.hypot(z, SOFT))
+    bowl = 0.02 * math.exp(-0.1 * 0.7 - 0.05 * 0.4) * sides
+    expected = 0.4 + curve + 0.001 * 0.49 + bowl
     assert log_loss(design.names, np.array([list(theta.values())]), design)[0, 0] == pytest.approx(expected)
 
 
 def test_losses_that_follow_it_give_it_back() -> None:
     y = log_loss(DESIGN.names, _theta(DESIGN)[None], DESIGN)[0]
-    fit = infer(_cells(y + np.random.default_rng(1).normal(0, 1e-4, len(y))), DESIGN, number=400)
+    fit = infer(_cells(y + np.random.default_rng(1).normal(0, 3e-5, len(y))), DESIGN, number=400)
     values = dict(zip(fit.names, fit.mode, strict=True))
-    for name in ("depth", "growth", "curvature", "skew"):
+    for name in ("depth", "growth", "curvature", "skew", "tail"):
         assert values[name] == pytest.approx(TRUE[name], rel=0.03), name
     assert fit.flat == 0
 
@@ -77,19 +78,18 @@ def _linear(error: float) -> Mixture:
     correlation = np.eye(4) + 0.3 * (1 - np.eye(4)) * np.array([[1, -1, 1, 1]] * 4) * np.array([[1, -1, 1, 1]] * 4).T
     scale = correlation * np.outer(spread, spread)
     mean = np.array([[0.5, 0.02, 1.1, 0.3]])
-    return Mixture(np.ones(1), mean, scale[None], 30.0, np.array([1e-5]), np.zeros((1, 1)))
+    return Mixture(np.ones(1), mean, scale[None], 30.0, np.array([1e-5]), np.zeros((1, 1)), np.zeros(1, dtype=int))
 
 
 def test_places_follow_the_exact_posterior() -> None:
     """Against weights of whole draws, of which many are enough where the bowl is known to 15%."""
     mixture, mode = _linear(0.003), np.array([0.5, 0.021, 1.05, 0.28])
     got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0, 0.0).draws
-    draws, _, scale = mixture.draw(400_000, 5)
-    draws, scale = draws[draws[:, 1] > 0], scale[draws[:, 1] > 0]
+    draws, _ = mixture.draw(400_000, 5)
+    draws = draws[draws[:, 1] > 0]
     steeper = mode[1] / draws[:, 1]
     exact = mode + (draws - mode) * np.where(np.isin(np.arange(4), (2, 3)), steeper[:, None], 1.0)
-    sd = SD[3] * scale
-    weights = steeper * np.exp((((draws[:, 3] - 0.25) / sd) ** 2 - ((exact[:, 3] - 0.25) / sd) ** 2) / 2)
+    weights = steeper * np.exp((((draws[:, 3] - 0.25) / SD[3]) ** 2 - ((exact[:, 3] - 0.25) / SD[3]) ** 2) / 2)
     weights /= weights.sum()
     for i in range(4):
         middle = weights @ exact[:, i]

@@ -18,6 +18,7 @@ from deepwide.laws import (
     RidgeLaw,
     SurfaceLaw,
     TransitionLaw,
+    bowl_sides,
     depth_law,
     find_law,
     transition_law,
@@ -332,7 +333,7 @@ def _joint(**changes: Any) -> JointLaw:
     draw = np.random.default_rng(2)
     draws = np.column_stack([draw.normal(1.2, 0.1, 300), draw.normal(0.3, 0.05, 300), draw.normal(0, 0.01, 300),
                              draw.normal(0.2, 0.2, 300), draw.uniform(0.01, 0.03, 300), draw.normal(0, 0.05, 300),
-                             draw.normal(0.1, 0.1, 300)])  # fmt: skip
+                             draw.normal(0.1, 0.1, 300), draw.normal(0.2, 0.3, 300)])  # fmt: skip
     fields: dict[str, Any] = {"name": "j", "centre_params": 1e6, "soft": 0.25, "relax": 1.5, "sizes": (1e5, 1e7)}
     return JointLaw(**fields | {"draws": tuple(map(tuple, draws.tolist()))} | changes)
 
@@ -373,11 +374,30 @@ def test_a_joint_law_prices_a_depth_by_its_draws() -> None:
     several = law.costs_of(np.array([best / 2, 2 * best]), np.array([1e6, 4e6]), (best, 1e6))
     assert several[0] == pytest.approx(halved.value)
     assert several[1] == pytest.approx(law.cost_of(2 * best, 4e6, (best, 1e6)).value)
-    at, _, _, _, c, _, a = law.draws[0]
+    at, _, _, _, c, _, a, t = law.draws[0]
     z = math.log(3) - at
-    assert law.above(3, 1e6)[0] == pytest.approx(c * z**2 * (1 - a * z / math.hypot(z, 0.25)))
+    far = 2 * (math.exp(-t * z) - 1 + t * z) / t**2
+    assert law.above(3, 1e6)[0] == pytest.approx(c * far * (1 - a * z / math.hypot(z, 0.25)))
     with pytest.raises(ValueError, match="at least 100"):
         _joint(draws=law.draws[:50])
+
+
+def test_draws_that_were_saved_without_a_tail_have_none() -> None:
+    law = _joint()
+    before = _joint(draws=tuple(draw[:7] for draw in law.draws))
+    assert before == _joint(draws=tuple((*draw[:7], 0.0) for draw in law.draws))
+    with pytest.raises(ValueError, match="draws"):
+        _joint(draws=tuple(draw[:6] for draw in law.draws))
+
+
+def test_a_bowl_may_be_one_in_width_over_depth_or_a_sum_of_powers() -> None:
+    """r − 1 − ln r, with r the ratio of width to depth over the best one's, is the bowl with a tail of 1.5."""
+    z = np.linspace(-2, 2, 41)
+    r = np.exp(-1.5 * z)
+    assert bowl_sides(z, 0.0, 1.5, 0.25) == pytest.approx(8 / 9 * (r - 1 - np.log(r)))
+    assert bowl_sides(z, 0.0, 1e-7, 0.25) == pytest.approx(z**2, abs=1e-6)
+    assert bowl_sides(-z, 0.0, -0.7, 0.25) == pytest.approx(bowl_sides(z, 0.0, 0.7, 0.25))
+    assert np.isfinite(bowl_sides(np.array([-50.0, 50.0]), 0.0, 3.0, 0.25)).all()
 
 
 @pytest.mark.parametrize(

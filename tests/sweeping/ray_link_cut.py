@@ -22,6 +22,7 @@ from pathlib import Path
 HERE, THERE, PORT = "10.251.7.1", "10.251.7.2", "6399"
 UP = "the cluster is up"
 TRIES = 3
+PATIENCE = 100.0  # seconds, with a busy machine in mind
 # A lost node is noticed within 10 s, and a busy one is not lost: six checks in a row must fail.
 QUICK = {
     "RAY_health_check_period_ms": "500",
@@ -64,14 +65,28 @@ def attempt(runs: str, number: int) -> str:
         nodes.append(start_node("", "--head", f"--node-ip-address={HERE}", f"--port={PORT}", "--include-dashboard=0"))
         time.sleep(6)
         nodes.append(start_node(space, f"--address={HERE}:{PORT}", f"--node-ip-address={THERE}"))
-        inside = [sys.executable, __file__, runs, space]
-        return subprocess.run(inside, stdout=subprocess.PIPE, text=True, check=False).stdout
+        return _printed([sys.executable, __file__, runs, space])
     finally:
         for node in nodes:
             os.killpg(node.pid, signal.SIGKILL)
             node.wait()
         subprocess.run(["ip", "netns", "del", space], check=False)
         subprocess.run(["ip", "link", "del", link], check=False, stderr=subprocess.DEVNULL)
+
+
+def _printed(command: list[str]) -> str:
+    """What a process prints; it is ended if its cluster is not up in time."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as inside:
+        assert inside.stdout is not None
+        watch = threading.Timer(PATIENCE, inside.kill)
+        watch.start()
+        for line in inside.stdout:
+            lines.append(line)
+            if line.startswith(UP):
+                watch.cancel()
+        watch.cancel()
+    return "".join(lines)
 
 
 def _pid(folder: Path) -> int:
@@ -92,7 +107,7 @@ def drive(runs: Path, space: str) -> None:
 
     cells = cells_of(toys(run={"steps": 100, "checkpoint_every": 5, "seconds_per_step": 0.1}, grid={}, seeds=[0, 1]))
     ray.init(address=f"{HERE}:{PORT}", _node_ip_address=HERE, log_to_driver=False, logging_level="error")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while ray.cluster_resources().get("CPU", 0) < 2:
         assert time.monotonic() < deadline, "the second node did not join"
         time.sleep(0.2)

@@ -38,7 +38,7 @@ def run(script: str, runs: Path) -> dict[str, Any]:
         [PYTHON, str(HERE / script), str(runs)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
         check=False,
         env=environment,
     )

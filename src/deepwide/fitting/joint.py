@@ -23,11 +23,11 @@ from deepwide.fitting.model import (
     SOFT,
     Design,
     Posterior,
-    best_log_depth,
     by_name,
     infer,
     jacobian,
     log_loss,
+    misfit_factors,
     size_curve,
 )
 from deepwide.fitting.regression import (
@@ -42,7 +42,7 @@ from deepwide.fitting.regression import (
 )
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
-from deepwide.laws import Bowl, JointLaw
+from deepwide.laws import Bowl, JointLaw, bowl_sides
 from deepwide.quantities import ArrayLike, Floats
 
 CLAIM = "at equal size there is a depth of least loss"
@@ -60,7 +60,6 @@ CORRELATED = 0.8  # probability from which a correlated misfit is mentioned; 0.5
 ASSUMED = 0.9  # a posterior as wide as its prior
 FEW_CELLS = 4  # beyond the parameters
 TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
-FAR = 3.0  # times the best depth, or that part of it: farther out, no bowl need be a parabola with two sides
 MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
 MOST_ENDS = 200  # sizes that are looked at
 AT_ONCE = 2000  # shapes that are predicted together
@@ -89,6 +88,7 @@ class JointFit(Fit):
     priors: dict[str, Prior]
     flat: float  # probability that there is no bowl
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
+    run_noise: float = 0.0  # sd of what all lengths of a shape share
     with_wider_bend: Interval | None = None  # the best depth at ten times the largest size, were the bend freer
     x_range: tuple[float, float]
     known_sizes: tuple[float, float] | None = None  # at which runs show the best depth; None: all (older fits)
@@ -154,7 +154,7 @@ class JointFit(Fit):
         rank = np.argsort(np.argsort(place + growth * end + bend * end**2))
         beyond = usual + weight * (growth + 2 * bend * end - usual) + sd * _spread_normals(len(place))[rank]
         beyond = np.where(beyond == 0, sd, beyond)
-        rows = np.column_stack([place, growth, bend, beyond, curvature, change, column["skew"]])
+        rows = np.column_stack([place, growth, bend, beyond, curvature, change, column["skew"], column["tail"]])
         return tuple(map(tuple, np.round(rows, 6).tolist()))
 
     def bowl(self) -> Bowl:
@@ -180,8 +180,7 @@ class JointFit(Fit):
         if not factor > 0:
             raise DeepwideError(f"a factor of depth must be above 0, not {factor:g}.")
         column = dict(zip(self.names, np.array(self.resamples).T, strict=True))
-        z = math.log(factor)
-        extra = column["curvature"] * z**2 * (1 - column["skew"] * z / math.hypot(z, SOFT))
+        extra = column["curvature"] * bowl_sides(np.array(math.log(factor)), column["skew"], column["tail"], SOFT)
         low, middle, high = 100 * np.expm1(np.quantile(extra, (0.025, 0.5, 0.975)))
         return Interval(float(middle), float(low), float(high))
 
@@ -214,7 +213,7 @@ class JointFit(Fit):
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
         number = len(self.resamples)
         values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
-        noise = math.hypot(self.noise, *self.misfit) * _spread_normals(2 * number)[:, None]
+        noise = math.hypot(self.noise, self.run_noise, *self.misfit) * _spread_normals(2 * number)[:, None]
         rows = []
         for i in range(0, len(L), AT_ONCE):
             part = slice(i, i + AT_ONCE)
@@ -237,9 +236,8 @@ class JointFit(Fit):
         longer = t - at - slope * np.log(N / self.centre)
         place = np.stack([law.place(size) for size in N.tolist()], axis=1) + values["depth_tokens"] * longer
         change = values["curvature_size"] * np.log(N / self.centre) + values["curvature_tokens"] * t
-        z = np.log(L) - place
-        side = 1 - values["skew"] * z / np.hypot(z, SOFT)
-        return np.asarray(values["curvature"] * np.exp(np.clip(change, -20, 20)) * z**2 * side)
+        sides = bowl_sides(np.log(L) - place, values["skew"], values["tail"], SOFT)
+        return np.asarray(values["curvature"] * np.exp(np.clip(change, -20, 20)) * sides)
 
     def profile(self, params: float, depths: ArrayLike | None = None) -> list[dict[str, float]]:
         """What the posterior says of each depth at one size: the probability that the best depth is shallower
@@ -330,8 +328,8 @@ def fit_joint(
     mixture = inferred.mixture
     sigma2 = float(mixture.weights @ mixture.sigma2)
     within = math.sqrt(cells.within / cells.within_dof) if cells.within_dof else None
-    r2 = mixture.settings[:, 1:] ** 2
-    missed = [float(mixture.weights @ (mixture.sigma2 * part.sum(axis=1))) for part in (r2[:, :1], r2[:, 1:])]
+    r2 = dict(zip(misfit_factors(design), mixture.settings[:, 1:].T ** 2, strict=True))
+    missed = {name: math.sqrt(float(mixture.weights @ (mixture.sigma2 * part))) for name, part in r2.items()}
     assumed = zip(inferred.names, inferred.prior_mean.tolist(), inferred.prior_sd.tolist(), strict=True)
     place = _place_at_centre(inferred)
     known = _known_sizes(inferred, design, math.sqrt(sigma2))
@@ -361,7 +359,8 @@ def fit_joint(
         tokens_line=_ladder(design),
         priors={name: Prior(mean, sd) for name, mean, sd in assumed if math.isfinite(sd)},
         flat=inferred.flat,
-        misfit=(math.sqrt(missed[0]), math.sqrt(missed[1])),
+        misfit=(missed["smooth"], missed.get("depth", 0.0)),
+        run_noise=missed.get("run", 0.0),
         x_range=(float(x.min() - place), float(x.max() - place)),
         known_sizes=(centre * math.exp(known[0]), centre * math.exp(known[1])),
         bases=compare_bases(_without_embeddings(cells.y, inferred, design), design, np.log(size[at]))
@@ -370,7 +369,7 @@ def fit_joint(
     )
     if not examine:
         return fit
-    warnings = (*fit.warnings, *_beyond(fit, runs), *_far_depths(fit, inferred, cells, design, seed))
+    warnings = (*fit.warnings, *_beyond(fit, runs))
     return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
 
@@ -386,7 +385,9 @@ def _warnings(
     if design.s.max() - known[1] > NEARBY / 2:
         largest, end = (centre * math.exp(s) for s in (float(design.s.max()), known[1]))
         notes.append(note("end-thin", largest=largest, known=end))
-    correlated = float(mixture.weights[(mixture.settings[:, 1:] > 0).any(axis=1)].sum())
+    kernels = tuple(misfit_factors(design))
+    missed = [name != "run" for name in kernels]
+    correlated = float(mixture.weights[(mixture.settings[:, 1:][:, missed] > 0).any(axis=1)].sum())
     if correlated > CORRELATED:
         notes.append(note("misfit-correlated", probability=correlated))
     rest = [np.ones_like(design.s), design.s]
@@ -410,7 +411,7 @@ def _warnings(
         notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    return [*notes, *cautions.about_totals(runs), *cautions.about_checkpoints(runs)]
+    return [*notes, *cautions.about_totals(runs), *([] if "run" in kernels else cautions.about_checkpoints(runs))]
 
 
 def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
@@ -477,7 +478,10 @@ def _with_wider_bend(fit: JointFit, cells: Cells, design: Design, seed: int) -> 
     """The best depth at ten times the largest size if the bend's prior were twice as wide."""
     if fit.declined:
         return None
-    wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
+    try:
+        wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
+    except np.linalg.LinAlgError:
+        return None
     again = fit.model_copy(update={"resamples": as_tuples(wider.draws)})
     return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
 
@@ -494,30 +498,6 @@ def _beyond(fit: JointFit, runs: Runs) -> list[Note]:
     return []
 
 
-def _far_depths(fit: JointFit, inferred: Posterior, cells: Cells, design: Design, seed: int) -> list[Note]:
-    """Whether the best depth moves out of its interval without depths far from it, where a bowl may have any shape."""
-    if fit.declined:
-        return []
-    place = best_log_depth({name: np.asarray(inferred.mode[i]) for i, name in enumerate(inferred.names)}, design)
-    near = np.abs(design.x - place) < math.log(FAR)
-    if near.all() or near.sum() < len(inferred.names) + FEW_CELLS or len(np.unique(design.x[near])) < 3:
-        return []
-    rows = cells.M[near] if cells.M.ndim == 1 else cells.M[np.ix_(near, near)]
-    shared = None if cells.shared is None else cells.shared[near]
-    some = cells._replace(first=cells.first[near], y=cells.y[near], M=rows, shared=shared)
-    here = Design(*(None if column is None else column[near] for column in design))  # type: ignore[arg-type]
-    again = infer(some, here, number=len(fit.resamples), seed=seed)
-    if again.names != inferred.names or again.flat > SURE:
-        return []
-    whole = fit.model_copy(update={"resamples": as_tuples(again.draws)})
-    for size in (fit.params_range[1], fit.centre):
-        stated, moved = fit.best_depth(size)[0], whole.best_depth(size)[0]
-        if not (stated.low or 0.0) <= moved.value <= (stated.high or math.inf):
-            without_far = {"moved": moved.value, "low": moved.low, "high": moved.high}
-            return [note("far-depths-decide", factor=FAR, size=size, **without_far)]
-    return []
-
-
 def _spread_normals(number: int) -> Floats:
     """Standard normal values, every stretch of which is spread like the whole (multiples of the golden ratio)."""
     from scipy.special import ndtri
@@ -527,7 +507,11 @@ def _spread_normals(number: int) -> Floats:
 
 def _without_embeddings(y: Floats, inferred: Posterior, design: Design) -> Floats:
     """ln loss less what the joint model gives to embeddings; a free term of their share could pass for growth."""
-    return y if design.e is None else y - inferred.mode[inferred.names.index("embeddings")] * design.e
+    if design.e is None:
+        return y
+    values = by_name(inferred.names, inferred.mode[None])
+    blocks = size_curve(values, design._replace(e=np.zeros_like(design.e)))
+    return np.asarray(y - (size_curve(values, design) - blocks)[0])
 
 
 def _place_at_centre(inferred: Posterior) -> float:

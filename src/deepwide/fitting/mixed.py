@@ -13,7 +13,7 @@ them was 0.58 of the truth with 8 shapes, and intervals were too narrow.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +32,9 @@ SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
 MISFIT = ((0.0, 0.65), (0.5, 0.15), (1.0, 0.12), (2.0, 0.08))
+# r of what all lengths of a shape share: nearly sure if they are checkpoints of one run, and a table does not say so.
+ONE_RUN = ((0.0, 0.25), (1.0, 0.25), (2.5, 0.25), (6.0, 0.25))
+DOUBTS = {"smooth": MISFIT, "depth": MISFIT, "run": ONE_RUN}
 FEWER = 120  # cells above which the grid is thinned
 MOST_RANK = 200  # of a kernel
 
@@ -162,14 +165,14 @@ def positive(scales: Floats) -> Floats:
     return np.asarray(scales + 1e-12 * np.einsum("ci,ij->cij", diagonal, np.eye(scales.shape[1])))
 
 
-def grid(cells: int, repeated: bool, kernels: int) -> tuple[Floats, Floats]:
-    """The settings (w, r of each kernel) and their prior weights.
+def grid(cells: int, repeated: bool, kernels: Iterable[str]) -> tuple[Floats, Floats]:
+    """The settings (w, r of each kernel, by their names) and their prior weights.
 
-    >>> grid(24, False, 2)[0].shape
+    >>> grid(24, False, ("smooth", "depth"))[0].shape
     (16, 3)
     """
     shares = (SHARES if cells <= FEWER else SHARES[::2]) if repeated else (1.0,)
-    axes = [[(w, 1 / len(shares)) for w in shares], *[MISFIT] * kernels]
+    axes = [[(w, 1 / len(shares)) for w in shares], *[DOUBTS[name] for name in kernels]]
     points = list(itertools.product(*axes))
     settings = np.array([[value for value, _ in point] for point in points])
     return settings, np.array([math.prod(weight for _, weight in point) for point in points])
@@ -223,9 +226,17 @@ def posterior(
     kept = weights > NEGLIGIBLE * weights.sum()
     which = np.nonzero(kept)[0]
     sigma2 = np.exp(2 * log_sigma[kept])
-    scales = sigma2[:, None, None] * np.linalg.inv(A[kept])
+    scales = sigma2[:, None, None] * _inverse(A[kept])
     weights = weights[kept] / weights[kept].sum()
     return Mixture(weights, theta[kept] + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
+
+
+def _inverse(A: Floats) -> Floats:
+    """Of positive matrices, by the factor of each in its own units, so that it is positive too."""
+    unit = np.sqrt(np.einsum("cii->ci", A))
+    scaled = A / (unit[:, :, None] * unit[:, None, :]) + 1e-12 * np.eye(A.shape[1])
+    root = np.linalg.inv(np.linalg.cholesky(scaled)) / unit[:, None, :]
+    return np.asarray(np.einsum("cki,ckj->cij", root, root))
 
 
 def _near(X: Floats, y: Floats, mean: Floats, sd: Floats) -> Floats:

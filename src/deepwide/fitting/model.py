@@ -1,12 +1,13 @@
 """One model of ln loss in size N, tokens D and depth L, with its priors, and its posterior.
 
-    ln loss = level + ln[(e^f + e^−ασ + e^(g−βτ)) / (e^f + 1 + e^g)] + s₂·σ² + φ·(ε − ε̄)     ln(E + A/N^α + B/D^β)
-            + c·e^(kσ+mτ)·z²·(1 − a·z/√(z² + w²)),   z = ln L − (l + pσ + qσ² + rτ)           a bowl in ln depth
+    ln loss = level + ln[(e^f + e^−α(σ+φε) + e^(g−βτ)) / (e^f + 1 + e^g)] + s₂·σ²       ln(E + A/N^α + B/D^β)
+            + c·e^(kσ+mτ)·b(z),   z = ln L − (l + pσ + qσ² + rτ)                       a bowl in ln depth
 
-σ = ln(N/centre), τ = ln(D/centre) (terms with τ only where lengths differ), ε = ln(total/block) (where it differs).
-The best depth at a size is e^(l + pσ + qσ² + rτ): a power of the size that may bend. The bowl may be steeper on one
-side (a > 0: when too shallow) and flatten with size. What the data do not decide is decided by PRIORS, which are
-stated; without one on the bend q, no finite sweep says anything about ten times its largest size.
+σ = ln(N/centre), τ = ln(D/centre) (terms with τ only where lengths differ), ε = ln(total/block) less its mean (where it
+differs): φ is how much of an embedding counts as size. The best depth at a size is e^(l + pσ + qσ² + rτ): a power of
+the size that may bend. The bowl b is z², but may be steeper on one side (skew a > 0: when too shallow), ever steeper
+farther out (tail t; `laws.bowl_sides`), and flatten with size. What the data do not decide is decided by PRIORS, which
+are stated; without one on the bend q, no finite sweep says anything about ten times its largest size.
 
 The model is linearised at its mode, where it is a regression with unknown variance components (`mixed`).
 """
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepwide.fitting.mixed import Cells, Mixture, evenly, grid, low_rank, normals, positive, posterior
+from deepwide.laws import bowl_sides
 from deepwide.quantities import Floats, Integers
 
 FLAT = (0.0, np.inf)
@@ -28,11 +30,12 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "data": (0.0, 1.5),  # ln(reducible by tokens / reducible by size), at the centre
     "data_power": (float(np.log(0.3)), 0.6),  # ln β
     "size2": (0.0, 0.002),  # what the formula of loss against size misses
-    "embeddings": (-0.5, 0.5),  # in units of the loss's own fall with size: 0 blocks count, −1 the total does
+    "embeddings": (0.5, 0.5),  # how much of one counts as size: 0 only blocks do, 1 the total does
     "curvature": FLAT,
     "curvature_size": (0.0, 0.08),
     "curvature_tokens": (0.0, 0.08),
     "skew": (0.16, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
+    "tail": (0.0, 0.6),  # per e-fold; 1.5: a bowl in width/depth; ours and Morph's runs say −0.7 to 0.7
     "depth": FLAT,
     "growth": (0.25, 0.2),
     "bend": (0.0, 0.02),  # per squared e-fold of size
@@ -58,6 +61,8 @@ STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
 NEAR_ENOUGH = 0.01  # of a standard deviation
 BEST_SETTINGS = 8  # of the grid, until the mode has been found
 MOST_DEPTHS = 100  # beyond which no depth has an offset of its own
+CHECKPOINTS = 1.5  # lengths per shape from which they may be those of one run
+MOST_SHAPES = 200  # beyond which no run has an offset of its own
 LENGTHS = (2.0, 1.0)  # e-folds of size and depth over which a smooth misfit is correlated
 
 
@@ -80,16 +85,14 @@ class Design(NamedTuple):
 def size_curve(theta: Mapping[str, Floats], design: Design) -> Floats:
     """ln loss at the best depth."""
     floor = np.exp(theta["floor"])
-    fall = np.clip(np.exp(theta["size_power"]) * design.s, -STEEPEST, STEEPEST)
+    size = design.s if design.e is None else design.s + theta["embeddings"] * design.e
+    fall = np.clip(np.exp(theta["size_power"]) * size, -STEEPEST, STEEPEST)
     parts, whole = floor + np.exp(-fall), floor + 1
     if design.t is not None:
         fall = np.clip(np.exp(theta["data_power"]) * design.t, -STEEPEST, STEEPEST)
         parts = parts + np.exp(theta["data"] - fall)
         whole = whole + np.exp(theta["data"])
-    curve = theta["level"] + np.log(parts / whole) + theta["size2"] * design.s**2
-    if design.e is not None:
-        curve = curve + theta["embeddings"] * design.e
-    return np.asarray(curve)
+    return np.asarray(theta["level"] + np.log(parts / whole) + theta["size2"] * design.s**2)
 
 
 def best_log_depth(theta: Mapping[str, Floats], design: Design) -> Floats:
@@ -104,8 +107,8 @@ def bowl(theta: Mapping[str, Floats], design: Design) -> Floats:
     change = theta["curvature_size"] * design.s
     if design.t is not None:
         change = change + theta["curvature_tokens"] * design.t
-    side = 1 - theta["skew"] * z / np.sqrt(z**2 + SOFT**2)
-    return np.asarray(theta["curvature"] * np.exp(np.clip(change, -20, 20)) * z**2 * side)
+    sides = bowl_sides(z, theta["skew"], theta["tail"], SOFT)
+    return np.asarray(theta["curvature"] * np.exp(np.clip(change, -20, 20)) * sides)
 
 
 def by_name(names: tuple[str, ...], theta: Floats) -> dict[str, Floats]:
@@ -141,19 +144,15 @@ def infer(
     `widened` multiplies priors' standard deviations by name, to see what they decide.
     """
     names = design.names
-    start, fall = _start(cells.y, design, names)
     mean, sd = np.array([PRIORS[name] for name in names]).T
-    if "embeddings" in names:
-        i = names.index("embeddings")
-        mean[i], sd[i] = mean[i] * fall, sd[i] * fall
     sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
     kernels = misfit_factors(design)
-    settings, prior = grid(len(cells.y), cells.within_dof > 0, len(kernels))
-    theta, among = start, np.arange(len(prior))
+    settings, prior = grid(len(cells.y), cells.within_dof > 0, kernels)
+    theta, among = _start(cells.y, design, names), np.arange(len(prior))
     for step in range(STEPS):
         X = jacobian(names, theta, design)
         linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
-        mixture = posterior(linear, X, mean, sd, kernels, settings[among], prior[among])
+        mixture = posterior(linear, X, mean, sd, list(kernels.values()), settings[among], prior[among])
         new = _tamed(names, mixture.mean, design)
         moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
         theta = new if step < 4 else (new + theta) / 2
@@ -163,7 +162,7 @@ def infer(
             break
     X = jacobian(names, theta, design)
     linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
-    mixture = posterior(linear, X, mean, sd, kernels, settings, prior)
+    mixture = posterior(linear, X, mean, sd, list(kernels.values()), settings, prior)
     drawn = draw_places(names, theta, mixture, mean, sd, number, seed, float(design.s.max()))
     noise = float(np.sqrt(mixture.weights @ mixture.sigma2))
     return replace(drawn, draws=settled(names, theta, drawn.draws, design, sd, noise))
@@ -254,8 +253,8 @@ def _slopes(names: tuple[str, ...], theta: Floats, design: Design, which: Intege
     return np.stack([(_curve(names, theta + step, design) - base) / 1e-6 for step in steps], axis=2)
 
 
-def _start(y: Floats, design: Design, names: tuple[str, ...]) -> tuple[Floats, float]:
-    """Where to linearise first: a parabola in ln depth; and how fast ln loss falls with ln size."""
+def _start(y: Floats, design: Design, names: tuple[str, ...]) -> Floats:
+    """Where to linearise first: a parabola in ln depth."""
     s, x = design.s, design.x
     columns = [np.ones_like(s), s, s**2, x, x**2, s * x]
     columns += [] if design.t is None else [design.t]
@@ -264,21 +263,21 @@ def _start(y: Floats, design: Design, names: tuple[str, ...]) -> tuple[Floats, f
     scale = np.std(X, axis=0) + 1e-9
     # A little shrinkage, in units of the columns: ladders are collinear.
     theta = np.linalg.solve(X.T @ X + 1e-6 * len(s) * np.diag(scale**2), X.T @ y)
-    fall = float(np.clip(-np.polyfit(s, y, 1)[0], 0.02, 0.3)) if np.ptp(s) > 0 else 0.1
     values = {name: mean for name, (mean, _) in PRIORS.items()}
-    values |= {"level": float(np.mean(y)), "curvature": 0.01, "depth": float(np.mean(x)), "embeddings": -fall / 2}
+    values |= {"level": float(np.mean(y)), "curvature": 0.01, "depth": float(np.mean(x))}
     b1, b2, b3 = theta[3:6]
     if b2 > LEAST_CURVATURE:
         values |= {"curvature": b2, "depth": -b1 / (2 * b2), "growth": float(np.clip(-b3 / (2 * b2), -0.2, 0.8))}
-    return _tamed(names, np.array([values[name] for name in names]), design), fall
+    return _tamed(names, np.array([values[name] for name in names]), design)
 
 
 def _tamed(names: tuple[str, ...], theta: Floats, design: Design, some: tuple[str, ...] = ()) -> Floats:
     """θ (its first axis) within what the model can be linearised at; only some of the names, if any are given."""
     theta = theta.copy()
     low, high = design.x.min() - 2, design.x.max() + 2
-    limits = {"curvature": (LEAST_CURVATURE, 10.0), "depth": (low, high), "skew": (-0.9, 0.9)}
+    limits = {"curvature": (LEAST_CURVATURE, 10.0), "depth": (low, high), "skew": (-0.9, 0.9), "tail": (-3.0, 3.0)}
     limits |= {"size_power": (-5.0, 1.5), "data_power": (-5.0, 1.5), "floor": (-6.0, 6.0), "data": (-6.0, 6.0)}
+    limits |= {"embeddings": (-2.0, 3.0)}
     for name, (least, most) in limits.items():
         if name in (some or names) and name in names:
             i = names.index(name)
@@ -294,15 +293,20 @@ def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
     return np.asarray(((up - down) / (2 * step)[:, None]).T)
 
 
-def misfit_factors(design: Design) -> list[Floats]:
-    """Factors of the correlations of what the model misses: smooth over ln size and ln depth, and each depth's own."""
+def misfit_factors(design: Design) -> dict[str, Floats]:
+    """Factors of the correlations of what the model misses: smooth over ln size and ln depth, each depth's own, and
+    what all lengths of a shape share, which may be checkpoints of one run."""
     s, x = design.s, design.x
 
     def smooth(i: int) -> Floats:
         return np.asarray(np.exp(-(((s - s[i]) / LENGTHS[0]) ** 2 + ((x - x[i]) / LENGTHS[1]) ** 2) / 2))
 
-    kernels = [low_rank(smooth, len(s))]
+    kernels = {"smooth": low_rank(smooth, len(s))}
     depths, which = np.unique(np.round(x, 6), return_inverse=True)
     if 2 < len(depths) <= min(len(x) / 2, MOST_DEPTHS):
-        kernels.append(np.eye(len(depths))[which])
+        kernels["depth"] = np.eye(len(depths))[which]
+    if design.t is not None:
+        shapes, which = np.unique(np.round(np.column_stack([s, x]), 6), axis=0, return_inverse=True)
+        if len(shapes) <= min(len(x) / CHECKPOINTS, MOST_SHAPES):
+            kernels["run"] = np.eye(len(shapes))[which.reshape(-1)]
     return kernels

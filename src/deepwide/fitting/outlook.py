@@ -188,7 +188,7 @@ class Covariances:
     def gains(self, end: int) -> Floats:
         """How much each run of the pool would lower the log of the target's interval: the mean over draws."""
         both = slice(2 * end, 2 * end + 2)
-        spread = np.einsum("dpp->dp", self.K) + self.noise2
+        spread = np.maximum(np.einsum("dpp->dp", self.K), 0.0) + self.noise2
         now = self.v[:, both] + self.rest[end]
         lower = np.minimum(self.B[:, both] ** 2 / np.maximum(spread, 1e-300)[:, None], self.v[:, both, None])
         fall = np.sqrt(now)[:, :, None] - np.sqrt(now[:, :, None] - lower)
@@ -199,7 +199,7 @@ class Covariances:
     def take(self, run: int) -> None:
         """As if this run had been run."""
         column = self.K[:, :, run].copy()
-        scale = 1 / (column[:, run] + self.noise2)
+        scale = 1 / (np.maximum(column[:, run], 0.0) + self.noise2)
         target = self.B[:, :, run].copy()
         self.v = np.maximum(self.v - target**2 * scale[:, None], 1e-12)
         self.B = self.B - target[:, :, None] * (column * scale[:, None])[:, None, :]
@@ -268,8 +268,6 @@ def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int
     absent = Design(blank, None if centre_tokens is None else blank, None if share_mean is None else blank, blank)
     names = absent.names
     sd = np.array([WIDE.get(name, PRIORS[name][1]) for name in names])
-    if "embeddings" in names:
-        sd[names.index("embeddings")] = fit.priors["embeddings"].sd if fit and "embeddings" in fit.priors else 0.05
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
     theta = _prior_draws(names, pool, draws, seed)
     noise = ASSUMED_NOISE
@@ -302,8 +300,6 @@ def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> 
     spreads = {name: 0.5 * PRIORS[name][1] for name in names}
     means |= {"level": 0.7, "depth": middle, "curvature": math.log(ASSUMED_CURVATURE)}
     spreads |= {"level": 0.0, "depth": reach / 6, "curvature": CURVATURE_SPREAD}
-    if "embeddings" in means:
-        means["embeddings"], spreads["embeddings"] = -0.05, 0.0
     theta = np.array([means[name] + spreads[name] * random.normal(size=number) for name in names]).T
     theta[:, list(names).index("curvature")] = np.exp(theta[:, list(names).index("curvature")])
     return theta

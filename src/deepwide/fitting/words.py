@@ -227,11 +227,6 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"the bowl is steeper on the {'shallow' if skew > 0 else 'deep'} side (by a factor "
         f"{(1 + min(abs(skew), 0.9)) / (1 - min(abs(skew), 0.9)):.1f})"
     ),
-    "far-depths-decide": lambda factor, size, moved, low, high: (
-        f"without depths off by more than a factor {factor:g}, the best depth at {show_size(size)} would be "
-        f"{show_interval(Interval(moved, low, high))}, outside its interval: far from the best depth losses may not "
-        "follow the bowl, so trust this one"
-    ),
     "best-beyond-depths": lambda size, best, depth, side: (
         f"the best depth at {show_size(size)}, {best:.3g}, lies beyond the {side} run, {depth:g} layers: no run shows "
         f"that loss rises again there, so runs that are {'deeper' if side == 'deepest' else 'shallower'} are needed"

@@ -33,7 +33,7 @@ from deepwide.laws.cost import (
     shape_costs,
     step_time_ratio,
 )
-from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw
+from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw, bowl_sides
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ __all__ = [
     "TransitionLaw",
     "Worth",
     "bowl_of",
+    "bowl_sides",
     "compute_law",
     "depth_cost",
     "depth_law",

@@ -5,14 +5,16 @@ Legend: N block parameters, P total parameters, L depth, d width, T training tok
 
 import math
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, PositiveFloat, field_validator, model_validator
 
 from deepwide.answers import Z95, Interval
 from deepwide.laws.law import LARGEST_LOG, AdviceLaw, Covariance, DepthCurve, DepthLaw, check_covariance
 from deepwide.quantities import ArrayLike, Floats
+
+FARTHEST = 5.0  # tail times ln depth, beyond which a bowl's sides are parabolas again: no run is so far off
 
 
 class AspectLaw(DepthLaw):
@@ -119,7 +121,7 @@ class JointLaw(DepthLaw):
     Beyond the sizes of the runs growth (the derivative of ln L by σ) goes from what it is at their end towards g, which
     the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there; where it
     `may_end`, each draw counts twice, as it is and with g = 0. A draw is l, p, q, g and the bowl's curvature c, its
-    change k and its skew a: ln loss above the best is c·e^(kσ)·z²·(1 − a·z/√(z² + soft²)), z = ln depth − ln L.
+    change k, its skew a and its tail t: ln loss above the best is c·e^(kσ)·`bowl_sides`(ln depth − ln L, a, t).
     Intervals are the middle 95% of all draws.
     """
 
@@ -128,8 +130,18 @@ class JointLaw(DepthLaw):
     soft: float = Field(gt=0, le=10)
     relax: float = Field(gt=0, le=100)
     sizes: tuple[PositiveFloat, PositiveFloat]  # block parameters of the runs
-    draws: tuple[tuple[float, float, float, float, float, float, float], ...] = Field(min_length=100, max_length=10_000)
+    draws: tuple[tuple[float, float, float, float, float, float, float, float], ...] = Field(
+        min_length=100, max_length=10_000
+    )
     may_end: bool = False
+
+    @field_validator("draws", mode="before")
+    @classmethod
+    def _laws_saved_before_tails(cls, draws: Any) -> Any:
+        """Draws that were saved with seven numbers have a tail of 0."""
+        if not isinstance(draws, list | tuple):
+            return draws
+        return tuple((*row, 0.0) if isinstance(row, list | tuple) and len(row) == 7 else row for row in draws)
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The median of the draws in which growth goes on, and the limits of the middle 95% of all."""
@@ -165,17 +177,32 @@ class JointLaw(DepthLaw):
     def above(self, depth: ArrayLike, N: ArrayLike) -> Floats:
         """ln loss above that of the best depth at this size, of each draw: (draws,), of arrays (draws, shapes)."""
         L, sizes = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, dtype=float)) for v in (depth, N)))
-        c, k, a = _columns(self).T[4:, :, None]
+        c, k, a, t = _columns(self).T[4:, :, None]
         z = np.log(L) - self._place(sizes)
-        side = 1 - a * z / np.sqrt(z**2 + self.soft**2)
-        above = c * np.exp(np.clip(k * np.log(sizes / self.centre_params), -20, 20)) * z**2 * side
+        above = c * np.exp(np.clip(k * np.log(sizes / self.centre_params), -20, 20)) * bowl_sides(z, a, t, self.soft)
         return np.asarray(above if np.ndim(depth) or np.ndim(N) else above[:, 0])
+
+
+def bowl_sides(z: Floats, skew: ArrayLike, tail: ArrayLike, soft: float) -> Floats:
+    """A bowl in z = ln depth − ln best depth, as curved as z² at its bottom if it is even there.
+
+    2·(e^(−tz) − 1 + tz)/t² · (1 − a·z/√(z² + soft²)): the skew a makes one side steeper everywhere, the tail t makes
+    it ever steeper farther out, as a loss does that is a sum of powers of depth and width. With neither it is z².
+
+    >>> float(bowl_sides(np.array([2.0]), 0.0, 0.0, 0.25)[0])
+    4.0
+    """
+    u = np.clip(np.asarray(tail) * z, -FARTHEST, FARTHEST)
+    small = np.abs(u) < 1e-3
+    far = np.where(small, 1.0, u)
+    steeper = np.where(small, 1 - u / 3 + u**2 / 12, 2 * (np.expm1(-far) + far) / far**2)
+    return np.asarray(z**2 * steeper * (1 - skew * z / np.sqrt(z**2 + soft**2)))
 
 
 @lru_cache(maxsize=16)
 def _columns(law: JointLaw) -> Floats:
     draws = np.array(law.draws)
-    return np.concatenate([draws, np.where(np.arange(7) == 3, 0.0, draws)]) if law.may_end else draws
+    return np.concatenate([draws, np.where(np.arange(8) == 3, 0.0, draws)]) if law.may_end else draws
 
 
 def _solve(block_params: ArrayLike, a: float, b: float) -> Floats:
