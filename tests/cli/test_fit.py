@@ -92,6 +92,8 @@ def test_rows_are_chosen_by_limits(table: str) -> None:
     )
     assert made["curves"]["depths"] == [2, 4]
     assert "14 rows with depth above 4: left out as asked" in [note["text"] for note in made["notes"]]
+    made = json.loads(call("fit", table, "--noise", "same", "--where", "depth != 8", "--json").stdout)
+    assert made["curves"]["depths"] == [1, 2, 4]
 
 
 def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:

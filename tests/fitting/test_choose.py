@@ -1,5 +1,6 @@
 """Which rows a fit uses."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -108,17 +109,20 @@ def test_where_keeps_every_row_of_a_width(tmp_path: Path) -> None:
         ("<=", [1, 2], "2 rows with depth above 2, or none: left out as asked"),
         (">", [4], "3 rows with depth of 2 or less, or none: left out as asked"),
         (">=", [2, 4], "2 rows with depth below 2, or none: left out as asked"),
+        ("!=", [1, 4, math.nan], "1 rows with depth 2: left out as asked"),
     ],
 )
 def test_limits_are_strict_or_not_as_written(tmp_path: Path, sign: str, kept: list[int], note: str) -> None:
     path = write_csv(tmp_path / "t.csv", "depth,block_params,loss", "1,100,2.0", "2,100,1.9", "4,100,1.8", ",100,1.7")
     runs = read_runs(path, limits=[("depth", sign, 2)])
-    assert list(runs.depth) == kept
+    assert runs.depth.tolist() == pytest.approx(kept, nan_ok=True)
     assert [str(n) for n in runs.notes] == [note]
     every = read_runs(path, limits=[("block_params", "<=", 100)])
     assert (len(every), every.notes) == (4, ()), "nothing was left out, so nothing is noted"
-    with pytest.raises(DeepwideError, match="it must be one of <, <=, >, >="):
+    with pytest.raises(DeepwideError, match="it must be one of <, <=, >, >= with a number, != with any value"):
         read_runs(path, limits=[("depth", "==", 2)])
+    with pytest.raises(DeepwideError, match="no run is left that has block_params != 100"):
+        read_runs(path, limits=[("block_params", "!=", 100.0)])
 
 
 @pytest.mark.parametrize("word", ["done", "FINISHED", " Completed ", "complete", "success", "Succeeded", "OK", ""])
@@ -195,6 +199,9 @@ def test_rows_are_chosen_by_any_column_and_by_text() -> None:
     assert read_runs(GRID, where={"optimizer": "lion"}).loss.tolist() == [2.3 + d / w for d in (1, 2) for w in (8, 16)]
     assert len(read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})) == 4
     assert len(read_runs(GRID, where={"optimizer": "adam"}, limits=[("warmup", "<", 150)])) == 4
+    assert len(read_runs(GRID, limits=[("optimizer", "!=", "Lion")], best_of=["warmup"])) == 4
+    with pytest.raises(DeepwideError, match="'< adam': it must be one of"):
+        read_runs(GRID, limits=[("optimizer", "<", "adam")])
     with pytest.raises(DeepwideError, match="no run has optimizer 'sgd'"):
         read_runs(GRID, where={"optimizer": "sgd"})
     with pytest.raises(DeepwideError, match="did you mean 'warmup'"):

@@ -10,7 +10,7 @@ import typer
 from deepwide.cli.app import Json, app, console, print_json
 from deepwide.errors import DeepwideError
 
-LIMIT = re.compile(r"\s*([\w .:/-]*\w)\s*(<=?|>=?|=)\s*([^=]*[^\s=])\s*")
+LIMIT = re.compile(r"\s*([\w .:/-]*\w)\s*(<=?|>=?|!=|=)\s*([^=]*[^\s=])\s*")
 HINTS = {  # the option that a note is about
     "noise-unequal": "--noise depth",
     "drift-left-out": "--drift",
@@ -47,7 +47,7 @@ def fit(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Choose rows by any column: tokens=100B (within 1%), 'loss<4.5', optimizer=adam. Repeat."),
+        typer.Option(help="Choose rows by any column: tokens=100B (within 1%), 'loss<4.5', optimizer=adam, 'optimizer!=adam'. Repeat."),
     ] = None,
     best_of: Annotated[
         str | None, typer.Option(help="Columns of which each shape's best setting counts, besides lr: batch,warmup.")
@@ -210,17 +210,17 @@ def _show_files(answer: Any, law: Path | None, out: Path | None, plot: Path | No
     console().print(f"Use it: deepwide plan {use}", markup=False, soft_wrap=True)
 
 
-def rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float | str], list[tuple[str, str, float]]]:
-    """`tokens=100B` as a value to be near to, 'loss<4.5' as a limit."""
+def rows_asked_for(where: Sequence[str]) -> tuple[dict[str, float | str], list[tuple[str, str, float | str]]]:
+    """`tokens=100B` as a value to be near to, 'loss<4.5' and 'optimizer!=adam' as limits."""
     near: dict[str, float | str] = {}
-    limits: list[tuple[str, str, float]] = []
+    limits: list[tuple[str, str, float | str]] = []
     for text in where:
         match = LIMIT.fullmatch(text)
         if not match:
             raise DeepwideError(f"--where '{text[:60]}' chooses nothing: write tokens=100B, 'loss<4.5' or 'depth>2'.")
         name, sign, written = match.groups()
         if sign != "=":
-            limits.append((name, sign, _number(written)))
+            limits.append((name, sign, _number_or_text(name, written) if sign == "!=" else _number(written)))
         elif name in near:
             raise DeepwideError(f"--where {name}= was given twice: one value, or limits such as '{name}<=4.5'.")
         else:

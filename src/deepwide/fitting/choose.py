@@ -12,7 +12,7 @@ from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
-Limit = tuple[str, str, float]  # ("depth", "<=", 8)
+Limit = tuple[str, str, float | str]  # ("depth", "<=", 8), ("optimizer", "!=", "adam")
 # Words that other people's tables have for how a run ended.
 FINISHED = ("done", "finished", "completed", "complete", "success", "succeeded", "ok")
 DIVERGED = ("diverged", "nan", "exploded")
@@ -23,24 +23,37 @@ FEWEST_REPEATED = 4  # cells with several rows, from which these are looked at
 APART = 0.01  # of ln loss
 UNEXPLAINED = 0.1
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+UNLIKE = "!="
 
 
 def within_limits(rows: list[Row], limits: Iterable[Limit]) -> tuple[list[Row], list[Note]]:
-    """The rows that obey each limit; a row without the value obeys none."""
+    """The rows that obey each limit; a row without the value obeys none but `!=`, which leaves out those that have it.
+
+    A text has no other limit than that.
+    """
     notes = []
     for name, sign, value in limits:
         _check_column(name, rows)
-        if sign not in SIGNS:
-            raise DeepwideError(f"there is no limit {quoted(sign)}: it must be one of {', '.join(SIGNS)}.")
-        chosen = [row for row in rows if SIGNS[sign](_number(row, name), value)]
+        if sign not in (*SIGNS, UNLIKE) or (isinstance(value, str) and sign != UNLIKE):
+            allowed = f"{', '.join(SIGNS)} with a number, {UNLIKE} with any value"
+            raise DeepwideError(f"there is no limit {quoted(f'{sign} {value}')}: it must be one of {allowed}.")
+        chosen = [row for row in rows if _obeys(row, name, sign, value)]
         if not chosen:
-            raise DeepwideError(f"no run is left that has {name} {sign} {value:g}.")
+            raise DeepwideError(f"no run is left that has {name} {sign} {value}.")
         if len(chosen) < len(rows):
-            blank = any(math.isnan(_number(row, name)) for row in rows)
+            blank = sign != UNLIKE and any(math.isnan(_number(row, name)) for row in rows)
             count = len(rows) - len(chosen)
             notes.append(note("rows-left-out", count=count, name=name, sign=sign, value=value, blank=blank))
         rows = chosen
     return rows, notes
+
+
+def _obeys(row: Row, name: str, sign: str, value: float | str) -> bool:
+    if isinstance(value, str):
+        return str(row.get(name, "")).lower() != value.lower()
+    if sign == UNLIKE:
+        return not abs(_number(row, name) - value) <= NEAR * abs(value)
+    return bool(SIGNS[sign](_number(row, name), value))
 
 
 def _number(row: Row, name: str) -> float:

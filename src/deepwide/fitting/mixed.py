@@ -202,7 +202,7 @@ def posterior(
         s2 = np.exp(2 * log_sigma)[:, :, None]
         P = s2 * precision
         A = gram[:, None] + P[..., None] * np.eye(k)
-        theta = np.linalg.solve(A, (cross[:, None] + P * centre)[..., None])[..., 0]
+        theta = np.asarray(np.linalg.solve(A, (cross[:, None] + P * centre)[..., None])[..., 0], dtype=float)
         left = square[:, None] - 2 * np.einsum("ci,csi->cs", cross, theta)
         left = np.maximum(left + np.einsum("csi,cij,csj->cs", theta, gram, theta), 0.0)
         left = left + np.einsum("csi,csi->cs", P, (theta - centre) ** 2) + (cells.within / w)[:, None]

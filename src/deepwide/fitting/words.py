@@ -53,9 +53,10 @@ def group_name(depth: float, size: float) -> str:
     return f"depth {depth:g} at {show_count(round(size))}"
 
 
-def _left_out(count: int, name: str, sign: str, value: float, blank: bool) -> str:
-    beyond = {"<": "of {:g} or more", "<=": "above {:g}", ">": "of {:g} or less", ">=": "below {:g}"}[sign]
-    return f"{count} rows with {name} {beyond.format(value)}{', or none' * blank}: left out as asked"
+def _left_out(count: int, name: str, sign: str, value: float | str, blank: bool) -> str:
+    shown = value if isinstance(value, str) else f"{value:g}"
+    beyond = {"<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}"}[sign]
+    return f"{count} rows with {name} {beyond.format(shown)}{', or none' * blank}: left out as asked"
 
 
 def _rates(left_out: int, diverged: int) -> str:

@@ -183,7 +183,7 @@ class JointLaw(DepthLaw):
         return np.asarray(above if np.ndim(depth) or np.ndim(N) else above[:, 0])
 
 
-def bowl_sides(z: Floats, skew: ArrayLike, tail: ArrayLike, soft: float) -> Floats:
+def bowl_sides(z: Floats, skew: Floats | float, tail: Floats | float, soft: float) -> Floats:
     """A bowl in z = ln depth − ln best depth, as curved as z² at its bottom if it is even there.
 
     2·(e^(−tz) − 1 + tz)/t² · (1 − a·z/√(z² + soft²)): the skew a makes one side steeper everywhere, the tail t makes
@@ -192,7 +192,7 @@ def bowl_sides(z: Floats, skew: ArrayLike, tail: ArrayLike, soft: float) -> Floa
     >>> float(bowl_sides(np.array([2.0]), 0.0, 0.0, 0.25)[0])
     4.0
     """
-    u = np.clip(np.asarray(tail) * z, -FARTHEST, FARTHEST)
+    u = np.clip(tail * z, -FARTHEST, FARTHEST)
     small = np.abs(u) < 1e-3
     far = np.where(small, 1.0, u)
     steeper = np.where(small, 1 - u / 3 + u**2 / 12, 2 * (np.expm1(-far) + far) / far**2)
