@@ -144,3 +144,18 @@ def test_runs_come_from_wherever_they_are(tmp_path: Path) -> None:
     assert as_runs(runs()) is not None
     with pytest.raises(DeepwideError, match="no folder or table"):
         as_runs(tmp_path / "none")
+
+
+def test_runs_of_no_shape_of_the_sweep_are_taken_for_its_own_with_a_note() -> None:
+    foreign = runs()
+    some = OPTIONS[:: len(OPTIONS) // 12]
+    own = Runs.of(
+        depth=[o.depth for o in some],
+        width=[o.width for o in some],
+        block_params=[o.block_params for o in some],
+        tokens=[o.tokens for o in some],
+        loss=[2.0 + 0.01 * i for i in range(len(some))],
+    )
+    assert "other-runs" not in {note.code for note in ask(own).notes}
+    note = next(note for note in ask(foreign).notes if note.code == "other-runs")
+    assert dict(note.data) == {"runs": len(foreign)}

@@ -47,7 +47,9 @@ def fit(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Choose rows by any column: tokens=100B (within 1%), 'loss<4.5', optimizer=adam, 'optimizer!=adam'. Repeat."),
+        typer.Option(
+            help="Choose rows by any column: tokens=100B (within 1%), 'loss<4.5', optimizer=adam, 'lr!=0.1'. Repeat."
+        ),
     ] = None,
     best_of: Annotated[
         str | None, typer.Option(help="Columns of which each shape's best setting counts, besides lr: batch,warmup.")

@@ -163,7 +163,7 @@ def design_next(
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
         floor=decision.floor,
         stop=stop,
-        notes=tuple(_notes(decision, request, pool.places.block_params.max())),
+        notes=(*_notes(decision, request, pool.places.block_params.max()), *_others(runs, used)),
         spec=_spec(spec, [run for run in chosen if run.batch == 1]),
     )
 
@@ -226,6 +226,18 @@ def _stop(decision: Decision, request: Request, *, pays: bool) -> Note | None:
         )
         return Note.of("misfit", text, ratio=decision.ratio, after=after, floor=decision.floor, beyond=beyond)
     return None
+
+
+def _others(runs: Runs | None, used: Sequence[set[int]]) -> list[Note]:
+    """Whether the runs may be somebody else's: not one is of a shape and length of this sweep's."""
+    if runs is None or any(used):
+        return []
+    text = (
+        f"none of the {len(runs)} runs so far has a shape and length that may be run here: they are taken to have this "
+        "sweep's data, tokens and recipe; if they do not, start without them, because losses of different data do not "
+        "belong in one fit"
+    )
+    return [Note.of("other-runs", text, runs=len(runs))]
 
 
 def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
