@@ -373,3 +373,19 @@ def test_checkpoints_of_one_run_count_as_one() -> None:
     assert fits[10].run_noise == pytest.approx(0.004, rel=0.5)
     assert fits[10].noise < 0.001
     assert "checkpoints-as-runs" not in {note.code for note in fits[10].warnings}
+
+
+def test_a_fit_saved_before_bowls_had_tails_still_gives_its_law(answer: JointFit) -> None:
+    i = answer.names.index("tail")
+    saved = answer.model_dump(mode="json")
+    for field in ("names", "values", "covariance"):
+        saved[field] = [value for j, value in enumerate(saved[field]) if j != i]
+    for field in ("covariance", "resamples"):
+        saved[field] = [[value for j, value in enumerate(row) if j != i] for row in saved[field]]
+    del saved["run_noise"], saved["priors"]["tail"]
+    old = JointFit.model_validate(saved)
+    assert old.best_depth(1e6) == answer.best_depth(1e6)
+    assert old.cost(2).value != answer.cost(2).value
+    assert "layers" in old.summary()
+    with pytest.raises(DeepwideError, match="fit again"):
+        old.predict(4, 1e6)

@@ -139,8 +139,13 @@ class JointFit(Fit):
             return "at the length of its runs"
         return "at lengths that grow with size as its runs' do" if self.tokens_line else "at its runs' mean length"
 
+    def _columns(self) -> dict[str, Floats]:
+        """The draws by name; in fits that were saved before bowls had tails, these are 0."""
+        rows = np.array(self.resamples)
+        return {"tail": np.zeros(len(rows))} | dict(zip(self.names, rows.T, strict=True))
+
     def _law_draws(self) -> tuple[Any, ...]:
-        column = dict(zip(self.names, np.array(self.resamples).T, strict=True))
+        column = self._columns()
         place, growth, bend = column["depth"], column["growth"], column["bend"]
         change = column["curvature_size"]
         curvature = column["curvature"]
@@ -179,7 +184,7 @@ class JointFit(Fit):
         """Extra loss, in percent, of a depth that is `factor` times the best one, at the centre's size."""
         if not factor > 0:
             raise DeepwideError(f"a factor of depth must be above 0, not {factor:g}.")
-        column = dict(zip(self.names, np.array(self.resamples).T, strict=True))
+        column = self._columns()
         extra = column["curvature"] * bowl_sides(np.array(math.log(factor)), column["skew"], column["tail"], SOFT)
         low, middle, high = 100 * np.expm1(np.quantile(extra, (0.025, 0.5, 0.975)))
         return Interval(float(middle), float(low), float(high))
@@ -204,6 +209,10 @@ class JointFit(Fit):
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth, so they predict no loss at a depth: {self.declined}.")
+        if "tail" not in self.names:
+            raise DeepwideError(
+                "this fit is of an earlier version with another formula of loss: fit again."
+            )
         if total is None and self.embeddings_mean is not None:
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
         given = (depth, params, np.nan if tokens is None else tokens, np.nan if total is None else total)
