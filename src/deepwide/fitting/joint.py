@@ -210,9 +210,7 @@ class JointFit(Fit):
         if law is None:
             raise DeepwideError(f"these runs show no best depth, so they predict no loss at a depth: {self.declined}.")
         if "tail" not in self.names:
-            raise DeepwideError(
-                "this fit is of an earlier version with another formula of loss: fit again."
-            )
+            raise DeepwideError("this fit is of an earlier version with another formula of loss: fit again.")
         if total is None and self.embeddings_mean is not None:
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
         given = (depth, params, np.nan if tokens is None else tokens, np.nan if total is None else total)
