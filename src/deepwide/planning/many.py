@@ -11,7 +11,9 @@ from deepwide.answers import Answer
 from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import DepthCurve, Law, depth_law
 from deepwide.planning.budget import Budget, BudgetKind, parse_budget
-from deepwide.planning.rounding import find_optimum, round_optimum, width_of_blocks
+from deepwide.planning.filling import fill_budgets
+from deepwide.planning.optimum import find_optimum, width_of_blocks
+from deepwide.planning.rounding import round_optimum
 from deepwide.planning.style import Style
 from deepwide.quantities import ArrayLike, Floats, Integers
 
@@ -61,10 +63,13 @@ def plan_many(
     wanted = Style.of(style)
     budget = Budget.of(1, kind, context=wanted.context)
     chosen = depth_law(law)
-    optimum = find_optimum(wanted, chosen, budget, amounts)
-    rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
+    if kind == "memory":
+        rounded = fill_budgets(wanted, chosen, budget, amounts).shapes
+    else:
+        optimum = find_optimum(wanted, chosen, budget, amounts)
+        rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
+        law_depth, law_width = optimum.depth, optimum.width
     params = wanted.grid(*rounded).params
-    law_depth, law_width = optimum.depth, optimum.width
     if kind != "block":  # the law is asked about the size that came out, as in a plan
         size = np.asarray(params.active_block, dtype=float)
         law_depth = DepthCurve(*(np.maximum(1.0, values) for values in chosen.depth(size)))

@@ -24,17 +24,9 @@ from deepwide.laws import (
     step_time_ratio,
 )
 from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.optimum import find_optimum, width_of_blocks
 from deepwide.planning.reasons import Mixture, Speed, fewer_layers, plan_notes, plan_reason, zero_notes
-from deepwide.planning.rounding import (
-    CLOSE,
-    WideSearch,
-    find_optimum,
-    round_optimum,
-    round_shapes,
-    search_widely,
-    usual_depths,
-    width_of_blocks,
-)
+from deepwide.planning.rounding import CLOSE, WideSearch, round_optimum, round_shapes, search_widely, usual_depths
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
 from deepwide.settings import LARGEST
@@ -366,20 +358,27 @@ def plan(
             wanted = Style.of(style | {"tensor_parallel": ranks})
     fixed = "depth" if depth is not None else "width" if width is not None else None
     optimal_depth = None  # of a budget that a shape may miss
+    left, leaves = False, (0.0, 0.0, 0.0)  # the law's depth, what it would have there, and what leaving it gains
     if limit.compute:
         from deepwide.planning.tokens import best_spending  # most plans do not wait for it
 
         spent = best_spending(wanted, chosen, limit, depth, width)
         limit = limit._replace(tokens=spent.tokens)
-        size, left, law_size, gain = spent.shape, spent.left, spent.law_params, spent.gain
+        size, left, leaves = spent.shape, spent.left, (spent.law_depth, spent.law_params, spent.gain)
+    elif kind in ("memory", "flops") and width is None:
+        from deepwide.planning.filling import fill_budgets
+
+        filled = fill_budgets(wanted, chosen, limit, np.array([limit.amount]), depth, at_most)
+        L, d, head_dim, ff_width = (int(values[0]) for values in filled.shapes)
+        size, left = (L, d, head_dim, ff_width), bool(filled.left[0])
+        leaves = float(filled.law_depth[0]), float(filled.law_params[0]), float(filled.gain[0])
+        optimal_depth = Interval(float(filled.usual_depth[0]))
     else:
         amounts = np.array([limit.amount])
         optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
         rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
         L, d, head_dim, ff_width = (int(values[0]) for values in rounded)
-        size, left = (L, d, head_dim, ff_width), bool(optimum.left[0])
-        law_size, gain = float(optimum.block_params[0]), float(optimum.gain[0])
-        optimal_depth = optimum.depth.at()
+        size, optimal_depth = (L, d, head_dim, ff_width), optimum.depth.at()
     unlimited = shape = wanted.shape(*size)
     tokens_from, speed = limit.tokens_from, None
     if limited is not None:
@@ -397,7 +396,7 @@ def plan(
     fixed = "budget" if left else fixed
     # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
     if fixed is None and kind == "block" and optimal_depth is not None:
-        law_params, law_depth = law_size, optimal_depth
+        law_params, law_depth = limit.amount, optimal_depth
     else:
         law_params, law_depth = float(params.active_block), chosen.depth(params.active_block).at()
         if fixed in (None, "budget"):  # a law may ask for less than a layer
@@ -442,7 +441,7 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=([fewer_layers(limit, chosen, shape, law_size, gain)] if left else [])
+        notes=([fewer_layers(limit, chosen, shape, *leaves)] if left else [])
         + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))

@@ -348,10 +348,12 @@ def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float
     return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
 
 
-def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
+def fewer_layers(
+    budget: Budget, law: DepthLaw, shape: Shape, law_depth: float, law_params: float, gain: float
+) -> Note:
     """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget.
 
-    `gain` is in ln of the expected loss.
+    At the law's depth the budget would give `law_params`; `gain` is in ln of the expected loss.
     """
     takes = f"attention over {shape.context:,} tokens takes FLOPs"
     if budget.kind == "memory":
@@ -359,12 +361,12 @@ def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, g
         takes = f"the cache takes {show_bytes(each)}"
         if shape.kv_heads == shape.heads > 1:
             takes += ", and less with fewer key/value heads"
-    layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text = (
-        f"in every layer {takes}, so fewer layers lose less: the best shape of this budget on the {law.name} law has "
-        f"{layers}, {show_count(law_size)} block parameters and {math.expm1(gain):+.1%} of expected loss"
+        f"in every layer {takes}, so fewer layers lose less: with the {law_depth:.3g} layers of the {law.name} law this "
+        f"budget gives {show_count(law_params)} block parameters and {math.expm1(gain):+.1%} of expected loss"
     )
-    return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
+    data = {"law_depth": law_depth, "law_params": law_params, "loss_percent": 100 * math.expm1(gain)}
+    return Note("fewer-layers", text, data)
 
 
 def zero_notes(data_parallel: int, zero: int) -> list[Note]:

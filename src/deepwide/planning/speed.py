@@ -24,7 +24,8 @@ from deepwide.errors import DeepwideError
 from deepwide.laws import ComputeLaw, DepthLaw, own_cost, own_shape_costs, shape_cost, shape_costs
 from deepwide.planning.budget import Budget
 from deepwide.planning.reasons import Speed, SpeedRow
-from deepwide.planning.rounding import NARROW_HEADS, shapes_near
+from deepwide.planning.optimum import NARROW_HEADS
+from deepwide.planning.rounding import shapes_near
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_count, parse_seconds, show_time
 from deepwide.shape import INFERENCE_BYTES, Shape, causal_training_flops, device_memory

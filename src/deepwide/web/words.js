@@ -120,15 +120,14 @@ function whyTinyHeads({ style, shape, budget, law_depth: lawDepth }, { least_hea
   return `; heads of ${least} would need a width of ${grouped(width)}, and at this budget ${layers}`;
 }
 
-function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
+function fewerLayers({ budget, law, shape, fewer_layers: { law_depth: L, law_params: N, gain } }, laws) {
   let takes = `attention over ${grouped(shape.context)} tokens takes FLOPs`;
   if (budget.kind === "memory") {
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
     if (shape.kv_heads === shape.heads && shape.heads > 1) takes += ", and less with fewer key/value heads";
   }
-  const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
-  return `in every layer ${takes}, so fewer layers lose less: the best shape of this budget on the ${law.name} law has ${layers}, ${showCount(N)} block parameters ` +
+  return `in every layer ${takes}, so fewer layers lose less: with the ${general(L, 3)} layers of the ${law.name} law this budget gives ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
 }
 
