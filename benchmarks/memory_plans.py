@@ -66,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             rows.append(measure(budget, context, batch, kv_heads))
         except DeepwideError as error:
-            rows.append({"budget": budget, "context": context, "batch": batch, "kv_heads": kv_heads, "error": str(error)})
+            rows.append(
+                {"budget": budget, "context": context, "batch": batch, "kv_heads": kv_heads, "error": str(error)}
+            )
         print(rows[-1], flush=True)
     made = [row for row in rows if "error" not in row]
     summary = {

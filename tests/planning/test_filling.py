@@ -115,7 +115,7 @@ def test_a_fixed_depth_fills_the_memory(depth: int) -> None:
 def test_what_does_not_fit_is_refused_in_words() -> None:
     with pytest.raises(DeepwideError, match="no shape of this style stays below the budget: allow more, or loosen"):
         filled("68.9GB", context="128Ki", batch=64, kv_heads=16, head_dim=128)
-    with pytest.raises(DeepwideError, match="misses the budget by more than a factor 1.5: loosen kv_heads"):
+    with pytest.raises(DeepwideError, match=r"misses the budget by more than a factor 1\.5: loosen kv_heads"):
         filled("3.1GB", width_multiple=8192, vocab=100, feed_forward="plain")
 
 

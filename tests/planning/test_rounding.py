@@ -1,18 +1,17 @@
 """Rounding: divisible as asked, near the budget, and at the law's depth unless that costs too much."""
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.laws import TransitionLaw, bowl_of, depth_cost, transition_law
+from deepwide.laws import transition_law
 from deepwide.planning import Budget, Style, plan
-from deepwide.planning.optimum import find_optimum, width_of_blocks
+from deepwide.planning.optimum import find_optimum
 from deepwide.planning.rounding import Rounded, round_shapes, search_widely
 from deepwide.planning.style import Sizes
 from deepwide.shape import Shape

@@ -83,7 +83,7 @@ def fill_budgets(
     shapes = np.zeros((4, len(amounts)), np.int64)
     left, gain = np.zeros(len(amounts), bool), np.zeros(len(amounts))
     on_law = _most(style, budget, amounts, np.arange(len(amounts)), optimum.depth.value)
-    never_over = at_most or budget.kind == "memory"
+    never_over = at_most or budget.is_memory
     for start in range(0, len(amounts), AT_ONCE):
         some = slice(start, start + AT_ONCE)
         search = _Search(style, law, budget, amounts[some], usual[some], depth, never_over)
@@ -136,8 +136,7 @@ class _Search:
                 own = self._try(np.arange(len(self.losses))[self.own(row)], KINDS)[row]
             place = choose(own, float(self.least[row]))
             if place is None:
-                width = int(np.rint(self.style.width_for(float(self.usual[row]), self.amounts[row], self.budget.measure)))
-                raise DeepwideError(why_nothing_fits(self.style, False, self.never_over, width))
+                raise DeepwideError(why_nothing_fits(self.style, False, self.never_over, 0))
             found.append((own.shape(place), float(own.loss[place])))
         return found
 
@@ -148,7 +147,9 @@ class _Search:
             int(np.argmax(real.depth[self.own(row)] == self.usual[row])) for row in rows
         ]
         for _ in range(ROUNDS):
-            tokens = 20.0 * real.params[best] if self.budget.tokens is None else np.full(len(best), float(self.budget.tokens))
+            tokens = 20 * real.params[best]
+            if self.budget.tokens is not None:
+                tokens = np.full(len(best), float(self.budget.tokens))
             compared = _Compared(real.params[best] / real.block_params[best], tokens)
             losses = self.loss(compared, real.row, real.depth, real.block_params)
             best = np.array([self.own(row).start + int(np.argmin(losses[self.own(row)])) for row in rows])
@@ -171,9 +172,13 @@ class _Search:
         heads = tuple(head_dim for head_dim in heads if width_step(style, head_dim) is not None)
         stretches = tuple({1.0: None, _widest(style, self.budget): None})
         columns: list[tuple[NDArray[np.generic], ...]] = []
+        if not heads:
+            empty = np.zeros(0)
+            return [Tried(*[empty.astype(np.int64)] * 4, empty, empty, empty.astype(np.int64))] * len(self.amounts)
         # With as many keys as heads their width changes no count: one is enough.
         counted = np.array(heads if style.kv_heads else heads[:1], dtype=float)
-        real = style.width_for(depths[..., None].astype(float), target[..., None], measure, np.array(stretches)[:, None], counted) if heads else np.zeros((len(places), 1, 0))
+        L, each = depths[..., None].astype(float), np.array(stretches)[:, None]
+        real = style.width_for(L, target[..., None], measure, each, counted)
         real = np.broadcast_to(real, (*real.shape[:-1], len(heads)))
         for place, head_dim in enumerate(heads):
             step = width_step(style, head_dim)
@@ -192,9 +197,6 @@ class _Search:
             price = loss_apart(style, D, W, head_dim, self.usual[row]) + miss_prices(reached, target)
             price = price + STRETCHING * np.abs(np.log(F / usual_ff))
             columns.append((D, W, np.full_like(W, head_dim), F, loss, price, heads_kind(style, W, head_dim)))
-        if not columns:
-            empty = np.zeros(0)
-            return [Tried(*[empty.astype(np.int64)] * 4, empty, empty, empty.astype(np.int64))] * len(self.amounts)
         arrays = [np.concatenate(values, axis=1) for values in zip(*columns, strict=True)]
         return [Tried(*(values[row[:, 0] == one].ravel() for values in arrays)) for one in range(len(self.amounts))]
 
@@ -205,7 +207,7 @@ def _widest(style: Style, budget: Budget) -> float:
     It has no cache, and so is the cheaper part of a layer. Of FLOPs compute-optimal plans have the usual one: there it
     only fills up.
     """
-    return FF_STRETCH[1] if style.ff_is_free and budget.kind == "memory" else 1.0
+    return FF_STRETCH[1] if style.ff_is_free and budget.is_memory else 1.0
 
 
 def _most(style: Style, budget: Budget, amounts: Floats, row: Integers, depth: Integers | Floats) -> _Depths:

@@ -57,8 +57,9 @@ def plan_many(
     >>> table.depth.tolist(), table.width.tolist()
     ([23, 42, 81], [512, 1536, 13312])
     """
-    if kind == "flops":
-        raise DeepwideError("plan_many takes sizes (block, total) or memory; for FLOPs, use plan.")
+    if kind in ("flops", "device"):
+        what = "FLOPs" if kind == "flops" else "the memory of a device"
+        raise DeepwideError(f"plan_many takes sizes (block, total) or memory; for {what}, use plan.")
     amounts = _amounts(budgets, kind)
     wanted = Style.of(style)
     budget = Budget.of(1, kind, context=wanted.context)

@@ -1,4 +1,7 @@
-"""The integer, hardware-friendly shape nearest to an optimum, by prices for what is given up. Vectorised over budgets."""
+"""The integer, hardware-friendly shape nearest to an optimum, by prices for what is given up.
+
+Vectorised over budgets.
+"""
 
 import math
 from typing import NamedTuple
@@ -73,26 +76,27 @@ def round_shapes(
     fixed_depth: bool = False,
     fixed_width: bool = False,
     never_over: bool = False,
+    close: float = CLOSE,
 ) -> Rounded:
     """Integer shapes near (depth, width) whose measure is nearest to the amount, at the least price.
 
     For each head width that suits the width, allowed widths around the optimum are tried with the optimal depth,
     rounded, and a gated feed-forward is stretched to meet the budget. Where that costs more than leaving the law's
     depth, the depths that bracket the budget at each width are tried as well; and where the budget is still missed
-    by more than 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
+    by more than `close`, 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
     (`search_widely`).
     """
-    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over)
+    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over, close=close)
     best, best_score, reached, usual = near.best, near.score, near.reached, near.usual_depth
     wanted = np.asarray(amount, dtype=float)
     with np.errstate(invalid="ignore"):
-        missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > CLOSE)
+        missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > close)
     rows = np.flatnonzero(missed)
     for start in range(0, len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
         searches = _search_rows(
             style, wanted[some], usual[some], measure, np.rint(width[some]).astype(np.int64) if fixed_width else None,
-            fixed_depth, never_over,
+            fixed_depth, never_over, close,
         )  # fmt: skip
         for row, search in zip(some, searches, strict=True):
             if search is not None and search.score < best_score[row]:
@@ -144,6 +148,7 @@ def _round_near(
     fixed_width: bool,
     never_over: bool,
     any_heads: bool = False,
+    close: float = CLOSE,
 ) -> _Near:
     wanted = np.asarray(amount, dtype=float)
     usual = usual_depths(style, depth)
@@ -171,7 +176,7 @@ def _round_near(
             if other_depths:
                 D = _depths_at(style, W, target, measure, head_dim)
             D, W = np.broadcast_arrays(D, W)
-            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over)
+            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, close)
             flat = tried.score.reshape(len(rows), -1)
             pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
             better = flat[pick] < best_score[rows]
@@ -221,7 +226,7 @@ def search_widely(
     """
     widths = None if width is None else np.array([width])
     usual = np.array([usual_depth])
-    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over)[0]
+    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over, CLOSE)[0]
 
 
 def _search_rows(
@@ -232,6 +237,7 @@ def _search_rows(
     widths: Integers | None,
     fixed_depth: bool,
     never_over: bool,
+    close: float,
 ) -> list[WideSearch | None]:
     """`search_widely` for many budgets, the depths of all of them in one array: numpy's calls take most of the time."""
     each = [np.array([usual]) if fixed_depth else _all_depths(style, usual) for usual in usual_depths.tolist()]
@@ -257,24 +263,24 @@ def _search_rows(
         else:
             W = widths[row, None]
         D, W = np.broadcast_arrays(depths[:, None], W)
-        tried = _try(style, D, W, head_dim, target, usual, measure, never_over)
+        tried = _try(style, D, W, head_dim, target, usual, measure, never_over, close)
         fits = np.isfinite(tried.score)
         misses = np.where(fits, np.abs(np.log(tried.reached / target)), np.inf)
         for one, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if not (own_fits := int(fits[start:end].sum())):
                 continue
             counts[one] += own_fits
-            at, close = (
+            at, closest = (
                 np.unravel_index(np.argmin(own), own.shape) for own in (tried.score[start:end], misses[start:end])
             )
             (score, shape), (miss, near) = (
                 (float(values[start:end][where]), tuple(int(array[start:end][where]) for array in tried.shapes))
-                for values, where in ((tried.score, at), (misses, close))
+                for values, where in ((tried.score, at), (misses, closest))
             )
             if score < best[one][0]:
                 best[one] = score, shape
             if miss < nearest[one][0]:
-                nearest[one] = miss, near, float(tried.reached[start:end][close])
+                nearest[one] = miss, near, float(tried.reached[start:end][closest])
     return [
         WideSearch(own[1], near[1], near[2], count, own[0]) if count else None  # type: ignore[arg-type]
         for own, near, count in zip(best, nearest, counts, strict=True)
@@ -299,10 +305,11 @@ def _try(
     usual_depth: Integers,
     measure: Measure,
     never_over: bool,
+    close: float,
 ) -> _Tried:
     """Shapes of these depths and widths with the feed-forward that meets the target best, and their prices."""
     F, usual_ff, reached = fitting_feed_forward(style, D, W, head_dim, target, measure, never_over)
-    score = miss_prices(reached, target) + depth_prices(D, usual_depth) + head_prices(style, W, head_dim)
+    score = miss_prices(reached, target, close) + depth_prices(D, usual_depth) + head_prices(style, W, head_dim)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
     score[(W % _step(style, head_dim) != 0) | (W > LARGEST)] = np.inf
     if never_over:
@@ -315,10 +322,10 @@ def exceeds(reached: Numbers, target: Numbers) -> NDArray[np.bool_]:
     return np.asarray(reached > np.where(target < 2.0**53, target, target * (1 - 1e-15)))
 
 
-def miss_prices(reached: Numbers, target: Numbers) -> Floats:
+def miss_prices(reached: Numbers, target: Numbers, close: float = CLOSE) -> Floats:
     """The price of missing the budget."""
     miss = np.abs(np.log(reached / target))
-    return np.asarray(miss + MISSING * np.maximum(0, miss - CLOSE))
+    return np.asarray(miss + MISSING * np.maximum(0, miss - close))
 
 
 def depth_prices(D: Integers, usual_depth: Numbers) -> Floats:
@@ -428,7 +435,7 @@ def round_optimum(
         budget.measure,
         fixed_depth=fixed == "depth",
         fixed_width=fixed == "width",
-        never_over=at_most or budget.kind == "memory",
+        never_over=at_most or budget.is_memory,
     )
     refuse_what_is_far(style, budget, amounts, rounded)
     return rounded

@@ -520,19 +520,19 @@ function fittingFf(style, D, W, headDim, target, measure, neverOver, prices) {
 // Floats count to 2^53 exactly, and beyond one stays clear of rounding
 const exceeds = (reached, target) => reached > (target < 2 ** 53 ? target : target * (1 - 1e-15));
 
-function missPrice(reached, target, prices) {
+function missPrice(reached, target, prices, close = prices.close) {
   const miss = Math.abs(Math.log(reached / target));
-  return miss + prices.missing * Math.max(0, miss - prices.close);
+  return miss + prices.missing * Math.max(0, miss - close);
 }
 
 const depthPrice = (D, usualDepth, prices) => (usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth)));
 
 // One shape of a depth, a width and the feed-forward that meets the target best, and its price
-function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, prices) {
+function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, prices, close) {
   const [F, usual, reached] = fittingFf(style, D, W, headDim, target, measure, neverOver, prices);
   let score = Infinity;
   if (W % step === 0 && W <= prices.largest && !(neverOver && exceeds(reached, target))) {
-    score = missPrice(reached, target, prices) + depthPrice(D, usualDepth, prices) + headPrice(style, W, headDim, prices);
+    score = missPrice(reached, target, prices, close) + depthPrice(D, usualDepth, prices) + headPrice(style, W, headDim, prices);
     score += prices.stretching * Math.abs(Math.log(F / usual));
   }
   return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
@@ -581,7 +581,7 @@ function depthsAt(style, W, target, measure, headDim, prices) {
   });
 }
 
-export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false } = {}) {
+export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false, close = style.prices.close } = {}) {
   const { prices } = style;
   const usual = usualDepths(style, depth);
   const moved = !fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1;
@@ -602,16 +602,16 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       const scores = [];
       for (const W of allowedWidths(centre, step, fixedWidth)) {
         for (const D of otherDepths ? depthsAt(style, W, amount, measure, headDim, prices) : [usual]) {
-          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, prices));
+          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, prices, close));
         }
       }
       const least = scores.reduce((one, other) => (other.score < one.score ? other : one));
       if (least.score < (best?.score ?? Infinity)) best = least;
     }
   }
-  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > prices.close) {
+  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > close) {
     const wide = fixedWidth ? rint(width) : null;
-    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver });
+    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver, close });
     if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;
   }
   if (best === null) throw new Refusal(whyNothingFits(style, fixedWidth, neverOver, rint(width)));
@@ -627,7 +627,7 @@ function allDepths(style, usual, prices) {
   return [...new Set(geometric(low, high, prices.most_depths).map(rint))].sort((a, b) => a - b).map((each) => each * stages);
 }
 
-export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false } = {}) {
+export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false, close = style.prices.close } = {}) {
   const { prices } = style;
   const depths = fixedDepth ? [usual] : allDepths(style, usual, prices);
   const stretches = style.ff_is_free ? [prices.ff_stretch[0], 1, prices.ff_stretch[1]] : [1];
@@ -646,7 +646,7 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
     depths.forEach((D, row) => {
       const across = width === null ? widths[row].flatMap((w) => [0, 1].map((more) => Math.max(1, Math.floor(w / step) + more) * step)) : [width];
       for (const W of across) {
-        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, prices);
+        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, prices, close);
         if (!Number.isFinite(one.score)) continue;
         tried += 1;
         one.miss = Math.abs(Math.log(one.reached / target));
@@ -795,7 +795,7 @@ function halfOf(P) {
 
 // About the same block parameters at other depths; those that constraints push off the size are left out
 function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds, constants) {
-  const { same_size: SAME, depth_factors: FACTORS } = constants.planner;
+  const { same_size: SAME, equal: EQUAL, depth_factors: FACTORS } = constants.planner;
   const stages = style.pipeline_stages;
   const N = Number(blocks);
   const lawDepth = laws.depthAt(law, lawParams);
@@ -803,7 +803,7 @@ function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds
   const bestSeconds = decodeSeconds(best);
   return depths.flatMap((depth) => {
     const width = style.widthFor(depth, N, style.blocks);
-    const rounded = roundShape(style, N, depth, width, style.blocks, { fixedDepth: true });
+    const rounded = roundShape(style, N, depth, width, style.blocks, { fixedDepth: true, close: EQUAL });
     const shape = rounded.depth === best.depth ? best : style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
     const block = countParams(exact(shape)).block;
     if (Math.abs(divide(block, blocks) - 1) > SAME) return [];
@@ -811,6 +811,7 @@ function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds
       shape, block,
       depth: shape.depth,
       width: shape.width,
+      size_percent: 100 * (divide(block, blocks) - 1),
       depth_over_law: shape.depth / lawDepth,
       loss_percent: laws.cost(shape.depth, best.depth, N, law),
       extrapolated: laws.outsideTheData(shape.depth, N, law) !== null,
