@@ -44,7 +44,7 @@ class Tried(NamedTuple):
         return int(self.depth[place]), int(self.width[place]), int(self.head_dim[place]), int(self.ff_width[place])
 
 
-def loss_apart(style: Style, D: Integers, W: Integers, head_dim: int, usual_depth: Numbers) -> Floats:
+def loss_apart(style: Style, D: Integers, W: Integers, head_dim: int, usual_depth: Numbers | int) -> Floats:
     """The price of a depth and of heads where shapes have nearly the same loss."""
     return np.asarray(
         depth_prices(D, usual_depth) + head_prices(style, W, head_dim) + MORE_ODD * odd_heads(W, head_dim)

@@ -166,15 +166,15 @@ class _Search:
     def _try(self, places: Integers, kinds: int) -> list[Tried]:
         """The integer shapes of these depths, for each budget; heads of the usual widths, or of all kinds."""
         style, measure = self.style, self.budget.measure
-        row, depths = self.real.row[places, None], self.real.depth[places, None]
+        row, depths = self.real.row[places, None], self.real.depth[places, None].astype(np.int64)
         target = self.amounts[row]
         heads = head_widths(style)[0 if kinds == 1 else 1]
         heads = tuple(head_dim for head_dim in heads if width_step(style, head_dim) is not None)
         stretches = tuple({1.0: None, _widest(style, self.budget): None})
         columns: list[tuple[NDArray[np.generic], ...]] = []
         if not heads:
-            empty = np.zeros(0)
-            return [Tried(*[empty.astype(np.int64)] * 4, empty, empty, empty.astype(np.int64))] * len(self.amounts)
+            none, nothing = np.zeros(0, np.int64), np.zeros(0)
+            return [Tried(none, none, none, none, nothing, nothing, none)] * len(self.amounts)
         # With as many keys as heads their width changes no count: one is enough.
         counted = np.array(heads if style.kv_heads else heads[:1], dtype=float)
         L, each = depths[..., None].astype(float), np.array(stretches)[:, None]

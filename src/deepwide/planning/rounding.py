@@ -328,7 +328,7 @@ def miss_prices(reached: Numbers, target: Numbers, close: float = CLOSE) -> Floa
     return np.asarray(miss + MISSING * np.maximum(0, miss - close))
 
 
-def depth_prices(D: Integers, usual_depth: Numbers) -> Floats:
+def depth_prices(D: Integers, usual_depth: Numbers | int) -> Floats:
     """The price of another depth than the optimum, rounded."""
     return np.asarray(np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth))))
 
