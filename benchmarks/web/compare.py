@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 HEADINGS = {  # of tables, which the page has in its markup
     "The same size at other depths",
-    "depth width heads blocks of law loss (95%) step decode",
+    "depth width heads ff blocks of law loss (95%) step decode",
     "Memory of the fullest device",
     "depth width weights and optimiser activations training cache serving",
     "What every law says about this size",

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
 from deepwide.laws import compute_law
-from deepwide.planning import Budget, plan
+from deepwide.planning import Budget, Style, count, plan
 from deepwide.quantities import parse_count
-from deepwide.shape import Shape, flops, inference_memory
+from deepwide.shape import INFERENCE_BYTES, Shape, flops, inference_memory
 
 SIZES = np.logspace(6, 14, 2001)  # 1M to 100T
 PLAIN = ("gpt2", "gpt_neox", "bloom", "opt")
@@ -184,3 +184,125 @@ def test_any_options_give_a_plan_or_a_sentence(
     else:
         assert isinstance(best.shape, Shape)
         assert 1 / 1.5 <= 1 + best.miss <= 1.5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tensor_parallel": 8, "kv_heads": 8},
+        {"pipeline_stages": 4, "family": "gpt2", "inference_precision": "int4"},
+        {"tensor_parallel": 8, "pipeline_stages": 2, "kv_heads": 2, "data_parallel": 4, "zero": 1, "batch": 16},
+        {"data_parallel": 8, "zero": 3, "experts": 16, "active": 2},
+        {"machine": "tensor-8", "zero": 2, "data_parallel": 2},
+    ],
+)
+def test_a_split_plan_has_the_memory_of_its_fullest_device_and_of_those_of_other_depths(
+    options: dict[str, Any],
+) -> None:
+    best = plan("1.3B", **options)
+    split = best.split
+    assert split is not None
+    ranks: dict[str, Any] = {
+        "tensor_parallel": split.tensor_parallel, "pipeline_stages": split.pipeline_stages,
+        "data_parallel": split.data_parallel, "zero": split.zero,
+    }  # fmt: skip
+    assert ranks["tensor_parallel"] == (8 if "machine" in options else options.get("tensor_parallel", 1))
+    own = next(c.device for c in best.candidates if c.depth == best.shape.depth)
+    counted = count(best.shape, **ranks).device
+    assert own is not None
+    assert counted is not None
+    assert own.training_bytes == own.state_bytes + own.activation_bytes == counted.training
+    batch = options.get("batch", 1)
+    served = inference_memory(best.shape, precision=options.get("inference_precision", "bf16"), batch=batch)
+    assert own.cache_bytes == batch * counted.cache
+    devices = split.tensor_parallel * split.pipeline_stages
+    s, t = best.shape, split.tensor_parallel
+    per_layer = 2 * 2 * s.head_dim * max(1, s.kv_heads // t)  # a rank has at least one key/value head
+    assert own.cache_bytes == batch * s.context * (s.depth // split.pipeline_stages) * per_layer
+    weights = own.serving_bytes - own.cache_bytes
+    assert served.weights / devices <= weights <= 1.6 * served.weights / devices  # ends and norms are not shared
+    assert all(c.device is not None for c in best.candidates)
+    assert best.rows()[0]["device_training_bytes"] == best.candidates[0].device.training_bytes  # type: ignore[union-attr]
+
+
+def test_what_is_not_split_or_cannot_be_counted_so_has_no_memory_per_device() -> None:
+    assert plan("1.3B").split is None
+    assert plan("1.3B").candidates[0].device is None
+    uneven = plan("1.3B", tensor_parallel=8, kv_heads=3)
+    assert all(c.device is None for c in uneven.candidates)
+    (note,) = [note for note in uneven.notes if note.code == "kv-heads-replicated"]
+    assert "memory per device is not counted" in note.text
+    for wrong in ({"zero": 4}, {"zero": True}, {"zero": "1"}, {"data_parallel": 0}):
+        with pytest.raises(DeepwideError):
+            plan("1.3B", **wrong)
+
+
+SPLITS: list[dict[str, Any]] = [
+    {},
+    {"tensor_parallel": 8, "kv_heads": 8},
+    {"tensor_parallel": 8, "pipeline_stages": 4, "kv_heads": 8, "context": "32Ki", "batch": 8},
+    {"tensor_parallel": 16, "kv_heads": 8, "inference_precision": "fp8"},  # key/value heads on two ranks each
+    {"pipeline_stages": 6, "vocab": 50257, "tied": True, "inference_precision": "int4"},
+    {"tensor_parallel": 2, "experts": 8, "active": 2},
+]
+
+
+@pytest.mark.parametrize("more", SPLITS)
+def test_the_fullest_device_holds_what_was_asked_for(more: dict[str, Any]) -> None:
+    """Counted as `count` does; twice the memory would hold more."""
+    for budget in (12_000_000_000, 80_000_000_000):
+        best = plan(budget, kind="device", **more)
+        ranks = {name: more.get(name, 1) for name in ("tensor_parallel", "pipeline_stages")}
+        device = count(best.shape, **ranks).device if max(ranks.values()) > 1 else None
+        params = best.params.total if device is None else max(device.stage_params)
+        cache = inference_memory(best.shape).cache if device is None else device.cache
+        taken = round(INFERENCE_BYTES[more.get("inference_precision", "bf16")] * params) + more.get("batch", 1) * cache
+        assert best.reached == taken
+        assert 0.95 * budget < taken <= budget
+        assert f"per device at inference ({more.get('inference_precision', 'bf16')}" in best.budget_words
+        text = next(note.text for note in best.notes if note.code == "memory-without-activations")
+        assert "the memory is that of each device" in text
+        assert plan(2 * budget, kind="device", **more).params.total > 1.5 * best.params.total
+
+
+@given(
+    st.integers(1, 12), st.integers(1, 12), st.sampled_from([(1, 1), (2, 1), (8, 1), (1, 4), (4, 2), (16, 3)]),
+    st.sampled_from([None, 8]), st.sampled_from(["llama", "gpt2", "qwen3"]), st.booleans(),
+)  # fmt: skip
+def test_the_memory_of_a_device_is_the_same_for_one_shape_and_for_many(
+    depth: int, units: int, ranks: tuple[int, int], kv_heads: int | None, family: str, tied: bool
+) -> None:
+    t, p = ranks
+    style = Style(family=family, tied=tied, kv_heads=None if family == "gpt2" else kv_heads,
+                  tensor_parallel=t, pipeline_stages=p)  # fmt: skip
+    budget = Budget.of("80GB", "device", batch=3, context=2048).per_device(style)
+    width = 64 * style.heads_share * units
+    size = (depth * p, width, 64, int(style.usual_ff_width(width)))
+    one, many = budget.measure(style.shape(*size)), budget.measure(style.grid(*(np.array([float(x)]) for x in size)))
+    assert many.tolist() == [one]
+
+
+def test_one_device_has_the_memory_of_all_devices_together() -> None:
+    one, all_of_it = plan("24GB", kind="device", kv_heads=8), plan("24GB", kind="memory", kv_heads=8)
+    assert one.shape == all_of_it.shape
+    assert one.reached == all_of_it.reached
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"kv_heads": 3, "tensor_parallel": 8}, "where 3 key/value heads neither divide over 8 tensor parallel ranks"),
+        ({"budget": "1MB"}, "no shape of this style stays below the budget: allow more"),
+        ({"budget": "80"}, "this was read as 80 bytes"),
+        ({"context": "1M", "batch": 1024, "kv_heads": 8}, "the budget must be between"),
+    ],
+)
+def test_a_device_that_is_too_small_or_cannot_be_counted_is_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(DeepwideError, match=words):
+        plan(more.pop("budget", "80GB"), kind="device", **more)
+
+
+def test_a_limit_on_time_keeps_to_the_memory_of_a_device() -> None:
+    best = plan("40GB", kind="device", machine="tensor-8", latency="8ms", kv_heads=8)
+    assert best.reached <= best.budget
+    assert "tensor 8 × pipeline 1" in best.budget_words

@@ -15,15 +15,12 @@ from deepwide.catalogue import find_model
 from deepwide.errors import DeepwideError
 from deepwide.laws import (
     TransitionLaw,
-    depth_cost,
     measured_optimum,
-    outside_the_data,
     published_laws,
     save_law,
-    step_time_ratio,
     transition_law,
 )
-from deepwide.planning import Plan, Style, count, plan
+from deepwide.planning import Plan, Style, plan
 from deepwide.quantities import parse_count
 from deepwide.shape import FAMILIES, Shape, flops, inference_memory, read_config, training_memory, write_config
 
@@ -156,56 +153,6 @@ def test_without_tokens_there_are_twenty_a_parameter() -> None:
     best = plan("1.3B")
     assert best.tokens == 20 * best.params.total
     assert "20 per parameter" in best.tokens_from
-
-
-@given(SIZES)
-@settings(max_examples=12)
-def test_candidates_have_other_depths_and_the_same_size(size: float) -> None:
-    best = plan(size)
-    depths = [candidate.depth for candidate in best.candidates]
-    wanted = sorted({max(1, round(best.shape.depth * f)) for f in (0.5, 0.75, 1, 1.5, 2)})
-    assert depths == [depth for depth in wanted if depth in depths]
-    assert best.shape.depth in depths
-    for c in best.candidates:
-        assert abs(c.block_params / best.params.block - 1) <= 0.05
-        assert c.depth_over_law == pytest.approx(c.depth / law_depth(size))
-        assert c.loss_percent == depth_cost(c.depth, best.shape.depth, best.params.block)
-        assert c.extrapolated == (outside_the_data(c.depth, best.params.block) is not None)
-        assert c.step_time == step_time_ratio(c.depth, best.shape.depth)
-        if c.depth == best.shape.depth:
-            assert (c.width, c.heads, c.ff_width) == (best.shape.width, best.shape.heads, best.shape.ff_width)
-            assert c.loss_percent is None or c.loss_percent.value == 0
-            assert (c.step_time.value, c.decode_time) == (1, 1)
-
-
-def test_candidates_are_half_to_twice_as_deep() -> None:
-    best = plan("1.3B")
-    assert [c.depth / best.shape.depth for c in best.candidates] == pytest.approx([0.5, 0.75, 1, 1.5, 2], abs=0.02)
-
-
-def test_candidates_that_constraints_push_off_the_size_are_left_out() -> None:
-    """In steps of 1024 most other depths have no width of the same size."""
-    assert [c.depth for c in plan("1.5B", family="gpt2", width_multiple=1024).candidates] == [30]
-    assert [c.depth for c in plan("1.5B", tensor_parallel=8, head_dim=128).candidates] == [26, 35]
-
-
-def test_candidates_keep_the_pipeline_stages() -> None:
-    assert all(c.depth % 4 == 0 for c in plan("1.3B", pipeline_stages=4).candidates)
-
-
-@pytest.mark.parametrize(("context", "batch"), [(2048, 1), (32768, 8)])
-def test_decode_time_is_reading_weights_and_cache_and_passing_the_layers(context: int, batch: int) -> None:
-    best = plan("1.3B", bandwidth="1TB/s", layer_us=20, context=context, batch=batch)
-
-    def seconds(s: Shape) -> float:
-        return inference_memory(s, batch=batch).total / 1e12 + s.depth * 2e-5
-
-    for c in best.candidates:
-        sizes = {"depth": c.depth, "width": c.width, "heads": c.heads, "kv_heads": c.heads, "ff_width": c.ff_width}
-        shape = best.shape.but(head_dim=c.head_dim, **sizes)
-        assert c.decode_time == pytest.approx(seconds(shape) / seconds(best.shape))
-    slow, fast = best.candidates[-1], best.candidates[0]
-    assert slow.decode_time > 1 > fast.decode_time  # depth is sequential
 
 
 def test_a_tiny_plan_has_no_depth_of_zero_layers() -> None:
@@ -377,7 +324,19 @@ def test_the_keywords_are_the_options_of_the_command_line() -> None:
     from deepwide.cli.planner import plan as command
 
     # The kind of budget, what is printed, and the sets of which the law is pooled.
-    flags = {"total", "flops", "memory", "save", "plot", "picture", "json", "brief", "budget", "evidence"}
+    flags = {
+        "total",
+        "flops",
+        "memory",
+        "device_memory",
+        "save",
+        "plot",
+        "picture",
+        "json",
+        "brief",
+        "budget",
+        "evidence",
+    }
     options = set(inspect.signature(command).parameters) - flags
     known = set(inspect.signature(plan).parameters) | set(Style.model_fields)
     assert options <= known
@@ -497,57 +456,6 @@ def test_a_plan_with_experts_keeps_to_a_latency() -> None:
     assert quick.speed.decode_seconds.value <= 0.012
     assert quick.shape.experts is not None
     assert any(row.chosen and row.total_params == quick.params.total for row in quick.speed.frontier)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tensor_parallel": 8, "kv_heads": 8},
-        {"pipeline_stages": 4, "family": "gpt2", "inference_precision": "int4"},
-        {"tensor_parallel": 8, "pipeline_stages": 2, "kv_heads": 2, "data_parallel": 4, "zero": 1, "batch": 16},
-        {"data_parallel": 8, "zero": 3, "experts": 16, "active": 2},
-        {"machine": "tensor-8", "zero": 2, "data_parallel": 2},
-    ],
-)
-def test_a_split_plan_has_the_memory_of_its_fullest_device_and_of_those_of_other_depths(
-    options: dict[str, Any],
-) -> None:
-    best = plan("1.3B", **options)
-    split = best.split
-    assert split is not None
-    ranks: dict[str, Any] = {
-        "tensor_parallel": split.tensor_parallel, "pipeline_stages": split.pipeline_stages,
-        "data_parallel": split.data_parallel, "zero": split.zero,
-    }  # fmt: skip
-    assert ranks["tensor_parallel"] == (8 if "machine" in options else options.get("tensor_parallel", 1))
-    own = next(c.device for c in best.candidates if c.depth == best.shape.depth)
-    counted = count(best.shape, **ranks).device
-    assert own is not None
-    assert counted is not None
-    assert own.training_bytes == own.state_bytes + own.activation_bytes == counted.training
-    batch = options.get("batch", 1)
-    served = inference_memory(best.shape, precision=options.get("inference_precision", "bf16"), batch=batch)
-    assert own.cache_bytes == batch * counted.cache
-    devices = split.tensor_parallel * split.pipeline_stages
-    s, t = best.shape, split.tensor_parallel
-    per_layer = 2 * 2 * s.head_dim * max(1, s.kv_heads // t)  # a rank has at least one key/value head
-    assert own.cache_bytes == batch * s.context * (s.depth // split.pipeline_stages) * per_layer
-    weights = own.serving_bytes - own.cache_bytes
-    assert served.weights / devices <= weights <= 1.6 * served.weights / devices  # ends and norms are not shared
-    assert all(c.device is not None for c in best.candidates)
-    assert best.rows()[0]["device_training_bytes"] == best.candidates[0].device.training_bytes  # type: ignore[union-attr]
-
-
-def test_what_is_not_split_or_cannot_be_counted_so_has_no_memory_per_device() -> None:
-    assert plan("1.3B").split is None
-    assert plan("1.3B").candidates[0].device is None
-    uneven = plan("1.3B", tensor_parallel=8, kv_heads=3)
-    assert all(c.device is None for c in uneven.candidates)
-    (note,) = [note for note in uneven.notes if note.code == "kv-heads-replicated"]
-    assert "memory per device is not counted" in note.text
-    for wrong in ({"zero": 4}, {"zero": True}, {"zero": "1"}, {"data_parallel": 0}):
-        with pytest.raises(DeepwideError):
-            plan("1.3B", **wrong)
 
 
 def test_recomputation_takes_less_training_memory_and_changes_nothing_else() -> None:

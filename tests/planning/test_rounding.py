@@ -1,18 +1,18 @@
 """Rounding: divisible as asked, near the budget, and at the law's depth unless that costs too much."""
 
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.laws import TransitionLaw, bowl_of, depth_cost, transition_law
+from deepwide.laws import transition_law
 from deepwide.planning import Budget, Style, plan
-from deepwide.planning.rounding import Rounded, find_optimum, round_shapes, search_widely, width_of_blocks
+from deepwide.planning.optimum import find_optimum
+from deepwide.planning.rounding import Rounded, round_shapes, search_widely
 from deepwide.planning.style import Sizes
 from deepwide.shape import Shape
 
@@ -209,63 +209,6 @@ def test_budgets_that_are_searched_widely_together_get_the_shapes_they_get_alone
     assert found > 2  # some of these shapes come from a wide search
 
 
-def test_the_optimum_lies_on_the_law_and_meets_the_budget() -> None:
-    style, sizes = Style(), np.logspace(7, 14, 50)
-    for kind in ("block", "total"):
-        budget = Budget.of(1, kind)
-        optimum = find_optimum(style, transition_law(), budget, sizes)
-        grid = style.grid(optimum.depth.value, optimum.width)
-        assert budget.measure(grid) == pytest.approx(sizes, rel=1e-6)
-        block = Budget.of(1).measure(grid)
-        assert optimum.depth.value == pytest.approx(np.maximum(1, transition_law().depth(block).value), rel=1e-6)
-
-
-@pytest.mark.parametrize("kv_heads", [None, 1, 8])
-@pytest.mark.parametrize(("context", "batch"), [(2048, 1), (8192, 8), (32768, 32)])
-def test_memory_is_spent_on_the_law_or_where_fewer_layers_lose_less(
-    kv_heads: int | None, context: int, batch: int
-) -> None:
-    """A second way: expected loss at every depth, one by one."""
-    style, law = Style(kv_heads=kv_heads, context=context), transition_law()
-    budget, amounts = Budget.of("40GB", "memory", batch=batch, context=context), np.array([4e10])
-    optimum = find_optimum(style, law, budget, amounts)
-    size = style.grid(optimum.depth.value, optimum.width).params
-    centred = law.model_copy(update={"bowl": bowl_of().model_copy(update={"reference": ""})})
-
-    def loss(depth: int) -> float:
-        widths = {  # with the usual heads or, if they leave more room, with heads of 64
-            heads: style.width_for(np.array([float(depth)]), amounts, budget.measure, head_dim=heads)
-            for heads in ((None, 64) if kv_heads else (None,))
-        }
-        blocks = max(float(style.grid(float(depth), width, heads).params.block[0]) for heads, width in widths.items())
-        P = float(size.total[0]) * blocks / float(size.block[0])
-        surface = 1.8169 + 482.01 * P**-0.3478 + 2085.43 * (20 * float(size.total[0])) ** -0.3658
-        cost = depth_cost(depth, law.depth_at(blocks), blocks, centred)
-        return math.inf if cost is None else math.log(surface) + math.log1p(cost.value / 100)
-
-    least = min(loss(depth) for depth in range(1, math.ceil(law.depth_at(float(optimum.block_params[0]))) + 1))
-    assert loss(round(float(optimum.depth.value[0]))) <= least + 0.0015
-    if optimum.left[0]:
-        assert optimum.gain[0] > 0.001
-    else:
-        assert optimum.depth.value[0] == pytest.approx(law.depth_at(float(optimum.block_params[0])), rel=1e-6)
-
-
-@given(st.floats(1, 200), st.floats(6, 14).map(lambda power: 10**power))
-def test_the_width_of_blocks_of_a_size_has_that_size(depth: float, N: float) -> None:
-    style = Style()
-    width = float(width_of_blocks(style, depth, N))
-    assume(width > 8)
-    assert Budget.of(1).measure(style.grid(depth, width)) == pytest.approx(N, rel=1e-6)
-
-
-def test_a_law_s_depth_beyond_the_sizes_it_was_checked_at_does_no_harm() -> None:
-    """Along the bisection a law is asked about sizes from 12 to 1e17."""
-    steep = TransitionLaw(name="steep", a=0.0, b=1e-4, fitted_block_params=(1e6, 1e8))
-    optimum = find_optimum(Style(), steep, Budget.of("10M"), np.array([1e7]))
-    assert optimum.depth.value[0] == pytest.approx(steep.depth_at(float(optimum.block_params[0])))
-
-
 @pytest.mark.parametrize("budget", ["100M", "300M", "1B"])
 def test_coarse_constraints_do_not_push_the_depth_far_where_narrow_heads_would_do(budget: str) -> None:
     """100M with 64 ranks was 2 layers of heads 32 wide: the budget was met, so heads of 8 or 16 were never tried."""
@@ -273,30 +216,6 @@ def test_coarse_constraints_do_not_push_the_depth_far_where_narrow_heads_would_d
     assert best.shape.heads % 64 == 0
     assert 0.7 < best.shape.depth / best.law_depth.value < 1.4
     assert abs(best.miss) < 0.03
-
-
-@pytest.mark.parametrize(
-    ("kv_heads", "context", "batch", "budgets"),
-    [(4, "8Ki", 8, ("6.0GB", "6.2GB", "6.5GB", "7.3GB", "13GB", "14GB")),
-     (8, "32Ki", 8, ("8GB", "12GB", "16GB", "24GB", "70GB", "75GB", "80GB")),
-     (1, "64Ki", 8, ("21GB", "22.9GB", "24.4GB", "26GB"))],
-)  # fmt: skip
-def test_more_memory_is_never_filled_with_cache_instead_of_parameters(
-    kv_heads: int, context: str, batch: int, budgets: tuple[str, ...]
-) -> None:
-    options: dict[str, Any] = {"kind": "memory", "kv_heads": kv_heads, "context": context, "batch": batch}
-    plans = [plan(budget, **options) for budget in budgets]
-    sizes = [best.params.active_block for best in plans]
-    assert all(more > 0.97 * less for less, more in pairwise(sizes)), sizes
-    assert {best.shape.head_dim for best in plans} <= {64, 128}
-    for budget, best in zip(budgets, plans, strict=True):  # nor would the user's own choice of heads do better
-        assert plan(budget, head_dim=64, **options).params.active_block < 1.1 * best.params.active_block
-
-
-def test_a_law_that_asks_for_more_layers_than_fit_is_left_in_words() -> None:
-    best = plan("16GB", kind="memory", kv_heads=8, context="32Ki", batch=8, law="gemstones")
-    assert best.params.active_block > 2e9
-    assert "inf" not in " ".join(note.text for note in best.notes)
 
 
 GRID = [*({"kv_heads": heads} for heads in (4, 8, 16, 32)), *({"tensor_parallel": ranks} for ranks in (2, 4, 8))]
@@ -332,14 +251,3 @@ def test_a_width_between_those_of_usual_heads_has_heads_between_them(
     best = plan(budget, **options)
     assert (best.shape.heads, best.shape.head_dim) == heads
     assert best.shape.depth == round(best.law_depth.value)
-
-
-@pytest.mark.parametrize(("memory", "context", "batch", "stages"), [("24GB", "8Ki", 16, 1), ("80GB", "128Ki", 8, 6)])
-def test_a_fixed_depth_has_the_heads_that_leave_most_for_parameters(
-    memory: str, context: str, batch: int, stages: int
-) -> None:
-    """80 GB with 8 × 128Ki and 18 layers were 1.0B with heads of 128, and 19.6B with heads of 64."""
-    for depth in range(18, 37, 6):
-        asked: dict[str, Any] = {"kind": "memory", "context": context, "batch": batch, "kv_heads": 8, "depth": depth}
-        free, narrow = (plan(memory, **asked, pipeline_stages=stages, head_dim=h).params.block for h in (None, 64))
-        assert free > 0.95 * narrow

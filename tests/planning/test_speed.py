@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deepwide import DeepwideError, plan
 from deepwide.laws import compute_law, depth_cost
 from deepwide.planning import Plan
-from deepwide.planning.planner import TENSOR_PARALLEL
+from deepwide.planning.candidates import TENSOR_PARALLEL
 from deepwide.quantities import show_count
 from deepwide.timing import find_machine, work
 

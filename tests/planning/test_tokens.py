@@ -82,6 +82,15 @@ def test_without_attention_or_vocabulary_they_are_the_closed_form(compute: str, 
     assert at[-1].tokens < 0.1 * closed
 
 
+@pytest.mark.parametrize(("C", "context"), [("1e21", 2048), ("1e20", 8192), ("1e22", 131072)])
+def test_the_depth_of_the_plan_when_fixed_gives_the_plan(C: str, context: int) -> None:
+    """1e21 with 32 layers fixed had 906M parameters, and the law's shape of 32 layers 774M: depth cost nothing."""
+    best = spent(C, context=context)
+    again = spent(C, context=context, depth=best.shape.depth)
+    assert again.params.block == pytest.approx(best.params.block, rel=0.03)
+    assert expected_loss(again) == pytest.approx(expected_loss(best), abs=0.0005)
+
+
 def test_a_depth_or_width_that_is_fixed_has_tokens_of_its_own() -> None:
     N = np.exp(np.arange(math.log(1e6), math.log(1e13), 0.01))
     widths = np.sqrt(N / (12 * 12))
@@ -90,10 +99,11 @@ def test_a_depth_or_width_that_is_fixed_has_tokens_of_its_own() -> None:
     ]  # fmt: skip
     for fixed, attention, width in cases:
         D = 1e22 / (6 * N + 6 * 131072 * attention + 6 * 50304 * width)
-        least = int(np.argmin(surface(N, D)))
+        losses = np.log(surface(N, D)) + own_costs(attention / width, N, transition_law())
+        least = int(np.argmin(losses))
         best = spent(1e22, context=131072, **fixed)
         assert best.tokens == pytest.approx(D[least], rel=0.1)
-        assert float(surface(best.params.block, best.tokens)) < 1.0005 * surface(N, D)[least]
+        assert expected_loss(best) < losses[least] + 0.0005
 
 
 @pytest.mark.parametrize(("C", "context"), [("1e22", 131072), ("1e24", 131072), ("1e22", 2048), ("1e20", 8192)])

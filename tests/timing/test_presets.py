@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deepwide import DeepwideError, Shape
-from deepwide.planning.planner import BANDWIDTH, LAYER_US
+from deepwide.planning.candidates import BANDWIDTH, LAYER_US
 from deepwide.quantities import parse_bytes
 from deepwide.timing import PRESETS, find_machine, with_rates
 

@@ -83,6 +83,10 @@ def plan(
         bool,
         typer.Option("--memory", help="The budget is bytes at inference, of all devices together: weights and cache."),
     ] = False,
+    device_memory: Annotated[
+        bool,
+        typer.Option("--device-memory", help="The same of each device, split by --tensor-parallel, --pipeline-stages."),
+    ] = False,
     law: LawName = "levine",
     evidence: Annotated[
         list[Path] | None,
@@ -170,8 +174,9 @@ def plan(
     """
     from deepwide.planning import plan as make_plan
 
-    if total + flops + memory > 1:
-        raise DeepwideError("--total, --flops and --memory are three kinds of budget: choose one.")
+    kinds = {"total": total, "flops": flops, "memory": memory, "device": device_memory}
+    if sum(kinds.values()) > 1:
+        raise DeepwideError("--total, --flops, --memory and --device-memory are kinds of budget: choose one.")
     _check_plot(plot)
     timed = not (machine is None and latency is None and throughput is None)
     if picture and not plot:
@@ -181,7 +186,7 @@ def plan(
     chosen = _pooled_with(evidence, law) if evidence else law
     answer = make_plan(
         budget,
-        kind="memory" if memory else "flops" if flops else "total" if total else "block",
+        kind=next((kind for kind, chosen in kinds.items() if chosen), "block"),
         law=chosen,
         compute=compute,
         tokens=tokens,

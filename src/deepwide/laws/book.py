@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from deepwide.errors import DeepwideError, did_you_mean, quoted
-from deepwide.files import read_json, write_text
 from deepwide.laws.kinds import (
     AspectLaw,
     CeilingLaw,
@@ -153,6 +152,8 @@ def load_law(path: str | Path) -> Law:
     """A law saved by `save_law` (or by `deepwide fit`)."""
     from pydantic import ValidationError
 
+    from deepwide.files import read_json  # a plan does not wait for it
+
     path = Path(path)
     if not _is_file(path):
         raise DeepwideError(f"there is no law at {str(path)[:200]}.")
@@ -172,6 +173,8 @@ def load_law(path: str | Path) -> Law:
 
 def save_law(law: Law, path: str | Path) -> Path:
     """Save a law as a JSON file that `find_law` reads."""
+    from deepwide.files import write_text  # a plan does not wait for it
+
     if not isinstance(law, Law):
         raise DeepwideError(f"only a Law is saved as one, not {quoted(law)}.")
     return write_text(path, json.dumps({"format": FORMAT, "law": law.model_dump(mode="json")}, indent=2) + "\n")
@@ -248,10 +251,14 @@ def compute_law(name: str | Path) -> ComputeLaw:
 
 def save_compute_law(law: ComputeLaw, path: str | Path) -> Path:
     """Save a compute law as a JSON file that `compute_law` reads."""
+    from deepwide.files import write_text  # a plan does not wait for it
+
     return write_text(path, json.dumps({"format": COMPUTE_FORMAT, "law": law._asdict()}, indent=2) + "\n")
 
 
 def _load_compute_law(path: Path) -> ComputeLaw:
+    from deepwide.files import read_json  # a plan does not wait for it
+
     document = read_json(path, "a compute law", most=2**20)
     if not isinstance(document, dict) or document.get("format") != COMPUTE_FORMAT:
         raise DeepwideError(f'{path} is not a compute law: it must be an object with "format": "{COMPUTE_FORMAT}".')

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from deepwide.planning.auditing import audit as audit
     from deepwide.planning.budget import Budget as Budget
     from deepwide.planning.budget import BudgetKind as BudgetKind
+    from deepwide.planning.candidates import Candidate as Candidate
     from deepwide.planning.counting import Count as Count
     from deepwide.planning.counting import count as count
     from deepwide.planning.many import PlanTable as PlanTable
     from deepwide.planning.many import plan_many as plan_many
-    from deepwide.planning.planner import Candidate as Candidate
     from deepwide.planning.planner import NearModel as NearModel
     from deepwide.planning.planner import Plan as Plan
     from deepwide.planning.planner import plan as plan

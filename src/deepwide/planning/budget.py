@@ -5,6 +5,7 @@ and FLOPs of the active ones.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,7 +17,7 @@ from deepwide.quantities import Floats, parse_bytes, parse_count, plural, show_b
 from deepwide.settings import LARGEST
 from deepwide.shape import INFERENCE_BYTES, Shape, cache_elements, causal_training_flops
 
-BudgetKind = Literal["block", "total", "flops", "memory"]
+BudgetKind = Literal["block", "total", "flops", "memory", "device"]
 LEAST, MOST = 1_000, 10**16  # parameters a plan is made for
 MOST_TOKENS = 10**18  # that may be given: a hundred per parameter of the largest plan
 
@@ -27,7 +28,7 @@ def parse_budget(amount: int | float | str, kind: str) -> int:
     >>> parse_budget("24GB", "memory"), parse_budget("1.3B", "block")
     (24000000000, 1300000000)
     """
-    if kind == "memory":
+    if kind in ("memory", "device"):
         return parse_bytes(amount)
     try:
         return parse_count(amount, "a budget")
@@ -43,6 +44,71 @@ def parse_budget(amount: int | float | str, kind: str) -> int:
         raise
 
 
+@dataclass(frozen=True)
+class DeviceShare:
+    """What the fullest device holds of a shape that is split (shape/devices.py)."""
+
+    state_bytes: int  # weights, gradients and the optimiser's state
+    activation_bytes: int  # and logits, of micro-batches of one sequence
+    training_bytes: int  # of the stage that needs most: both
+    cache_bytes: int  # of all sequences of the batch
+    serving_bytes: int  # weights in the inference precision, and the cache
+
+
+@dataclass(frozen=True)
+class Split:
+    """Over how many devices a plan is split, and how."""
+
+    tensor_parallel: int
+    pipeline_stages: int
+    data_parallel: int
+    zero: int
+    batch: int  # sequences in the cache
+    precision: str  # of the weights when serving
+    recompute: bool = False  # every layer keeps its input only and is computed again
+
+    def share(self, shape: Shape) -> DeviceShare | None:
+        """What the fullest device holds; None where key/value heads neither divide over the ranks nor the reverse."""
+        from deepwide.shape import device_memory
+
+        t = self.tensor_parallel
+        if shape.kv_heads % t and t % shape.kv_heads:
+            return None
+        device = device_memory(
+            shape,
+            tensor_parallel=t,
+            pipeline_stages=self.pipeline_stages,
+            data_parallel=self.data_parallel,
+            zero=self.zero,
+            recompute=self.recompute,
+        )
+        cache = self.batch * device.cache
+        return DeviceShare(
+            state_bytes=device.weights + device.gradients + device.optimiser,
+            activation_bytes=device.activations + device.logits,
+            training_bytes=device.training,
+            cache_bytes=cache,
+            serving_bytes=round(INFERENCE_BYTES[self.precision] * max(device.stage_params)) + cache,
+        )
+
+    def serving_bytes(self, sizes: Sizes) -> Any:
+        """Weights and cache of the fullest device: of one shape exactly, of a Grid as an array of floats."""
+        from deepwide.shape import serving_share
+
+        if isinstance(sizes, Shape):
+            share = self.share(sizes)
+            assert share is not None  # Budget.per_device refuses what cannot be counted
+            return share.serving_bytes
+        params, cached = serving_share(sizes.as_shape, self.tensor_parallel, self.pipeline_stages)
+        return INFERENCE_BYTES[self.precision] * params + 2 * self.batch * sizes.context * cached
+
+    @property
+    def words(self) -> str:
+        """tensor 8 × pipeline 4 × data 1, ZeRO 0."""
+        ranks = f"tensor {self.tensor_parallel} × pipeline {self.pipeline_stages} × data {self.data_parallel}"
+        return f"{ranks}, ZeRO {self.zero}"
+
+
 class Budget(NamedTuple):
     """An amount, and what it limits."""
 
@@ -55,6 +121,7 @@ class Budget(NamedTuple):
     batch: int = 1
     compute: str = ""  # the compute law that chose the tokens, if one did
     surface: str = "epoch"  # the compute law that says what parameters are worth
+    split: Split | None = None  # of a budget that each device has
 
     @classmethod
     def of(
@@ -92,8 +159,28 @@ class Budget(NamedTuple):
             "flops": f"{value:.3g} training FLOPs",
             "memory": f"{show_bytes(value)} at inference ({inference_precision}, "
             f"{batch} × {context:,} tokens of bf16 cache)",
+            "device": f"{show_bytes(value)} per device at inference ({inference_precision}, "
+            f"{batch} × {context:,} tokens of bf16 cache",
         }[kind]
         return cls(kind, float(value), words, tokens, tokens_from, inference_precision, batch, chosen_by, compute)  # type: ignore[arg-type]
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is bytes, which are never exceeded."""
+        return self.kind in ("memory", "device")
+
+    def per_device(self, style: Style) -> "Budget":
+        """A budget of one device, with what the model is split over; others are as they were."""
+        if self.kind != "device":
+            return self
+        t, p, kv = style.tensor_parallel, style.pipeline_stages, style.kv_heads
+        if kv is not None and kv % t and t % kv:
+            raise DeepwideError(
+                f"memory per device is not counted where {kv} key/value heads neither divide over {t} tensor parallel "
+                f"ranks nor the reverse: change one of them, or give the memory of all devices together."
+            )
+        split = Split(t, p, 1, 0, self.batch, self.inference_precision)
+        return self._replace(split=split, words=f"{self.words}; tensor {t} × pipeline {p})")
 
     def measure(self, sizes: Sizes) -> Any:
         """How much of the budget a shape takes; of a Grid, an array."""
@@ -104,6 +191,8 @@ class Budget(NamedTuple):
         shape = sizes if isinstance(sizes, Shape) else sizes.as_shape
         if self.kind == "flops":
             return causal_training_flops(shape) * float(self.tokens or 0)
+        if self.split is not None:
+            return self.split.serving_bytes(sizes)
         cached = 2 * self.batch * sizes.context * cache_elements(shape)
         return INFERENCE_BYTES[self.inference_precision] * sizes.params.total + cached
 
@@ -115,14 +204,14 @@ class Budget(NamedTuple):
         if self.compute:
             low, high, least = self._least_flops(style), compute_law(self.compute).flops_for(MOST), 0.0
         else:
-            per_param = {"flops": 6.0 * (self.tokens or 1), "memory": INFERENCE_BYTES[self.inference_precision]}
-            unit = per_param.get(self.kind, 1.0)
+            unit = 6.0 * (self.tokens or 1) if self.kind == "flops" else 1.0
+            unit = INFERENCE_BYTES[self.inference_precision] if self.is_memory else unit
             low, high = max(LEAST * unit, math.ceil(least)), MOST * unit
         if np.all(np.isfinite(amounts)) and amounts.min() >= low and amounts.max() <= high:
             return
         read = because = ""
         remedies: tuple[str, ...] = ()
-        if self.kind == "memory" and 0 < amounts.min() < low:
+        if self.is_memory and 0 < amounts.min() < low:
             read = f", and this was read as {plural(round(amounts.min()), 'byte')} (gigabytes are written 24GB)"
         if least >= low and not np.all(amounts >= low):
             because = f"; one layer of width 1 with vocabulary {style.vocab:,} takes {self._show(least)}"
@@ -147,7 +236,7 @@ class Budget(NamedTuple):
         return float(cost[0] * math.exp(min(log_D / rule.beta, 600)))
 
     def _show(self, amount: float) -> str:
-        if self.kind == "memory":
+        if self.is_memory:
             return show_bytes(amount)
         noun = "FLOPs" if self.kind == "flops" else "parameters"
         return f"{amount:.3g} {noun}" if amount >= 1e15 else f"{show_count(amount)} {noun}"

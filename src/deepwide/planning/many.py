@@ -11,7 +11,9 @@ from deepwide.answers import Answer
 from deepwide.errors import DeepwideError, quoted
 from deepwide.laws import DepthCurve, Law, depth_law
 from deepwide.planning.budget import Budget, BudgetKind, parse_budget
-from deepwide.planning.rounding import find_optimum, round_optimum, width_of_blocks
+from deepwide.planning.filling import fill_budgets
+from deepwide.planning.optimum import find_optimum, width_of_blocks
+from deepwide.planning.rounding import round_optimum
 from deepwide.planning.style import Style
 from deepwide.quantities import ArrayLike, Floats, Integers
 
@@ -55,16 +57,20 @@ def plan_many(
     >>> table.depth.tolist(), table.width.tolist()
     ([23, 42, 81], [512, 1536, 13312])
     """
-    if kind == "flops":
-        raise DeepwideError("plan_many takes sizes (block, total) or memory; for FLOPs, use plan.")
+    if kind in ("flops", "device"):
+        what = "FLOPs" if kind == "flops" else "the memory of a device"
+        raise DeepwideError(f"plan_many takes sizes (block, total) or memory; for {what}, use plan.")
     amounts = _amounts(budgets, kind)
     wanted = Style.of(style)
     budget = Budget.of(1, kind, context=wanted.context)
     chosen = depth_law(law)
-    optimum = find_optimum(wanted, chosen, budget, amounts)
-    rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
+    if kind == "memory":
+        rounded = fill_budgets(wanted, chosen, budget, amounts).shapes
+    else:
+        optimum = find_optimum(wanted, chosen, budget, amounts)
+        rounded = round_optimum(wanted, budget, amounts, optimum, at_most=at_most)
+        law_depth, law_width = optimum.depth, optimum.width
     params = wanted.grid(*rounded).params
-    law_depth, law_width = optimum.depth, optimum.width
     if kind != "block":  # the law is asked about the size that came out, as in a plan
         size = np.asarray(params.active_block, dtype=float)
         law_depth = DepthCurve(*(np.maximum(1.0, values) for values in chosen.depth(size)))

@@ -16,118 +16,25 @@ from deepwide.laws import (
     Law,
     Opinion,
     compute_law,
-    depth_cost,
     depth_law,
     measured_optimum,
-    outside_the_data,
     rival_laws,
-    step_time_ratio,
 )
-from deepwide.planning.budget import Budget, BudgetKind
+from deepwide.planning.budget import Budget, BudgetKind, Split
+from deepwide.planning.candidates import BANDWIDTH, LAYER_US, Candidate, Decoding, other_depths, preset_of
+from deepwide.planning.optimum import find_optimum, width_of_blocks
 from deepwide.planning.reasons import Mixture, Speed, fewer_layers, plan_notes, plan_reason, zero_notes
-from deepwide.planning.rounding import (
-    CLOSE,
-    WideSearch,
-    find_optimum,
-    round_optimum,
-    round_shapes,
-    search_widely,
-    usual_depths,
-    width_of_blocks,
-)
+from deepwide.planning.rounding import CLOSE, WideSearch, round_optimum, search_widely, usual_depths
 from deepwide.planning.style import Style
-from deepwide.quantities import parse_bytes, plural, show_bytes, show_count, show_time
+from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.settings import LARGEST
-from deepwide.shape import INFERENCE_BYTES, Params, Shape, cache_elements, flops, inference_memory, training_memory
+from deepwide.shape import Params, Shape, flops, inference_memory, training_memory
 
 if TYPE_CHECKING:
     from deepwide.planning.speed import Search, SpeedLimit
     from deepwide.timing import MachineProfile
 
 IN_BRIEF = {"depth-pushed", "zero-without-copies"}  # notes that `brief` has too
-SAME_SIZE = 0.05  # candidates further than this from the plan's size are left out
-DEPTH_FACTORS = (0.5, 0.75, 1.0, 1.5, 2.0)
-# The preset `captured` of timing/presets.py, which a plan does not wait for: bytes per second of one H100, and
-# microseconds that a layer adds while decoding.
-BANDWIDTH, LAYER_US = "3350GB", 16.0
-ERDIL = "Erdil 2025 (arXiv 2506.04645)"
-DECODE_FROM = f"the preset captured, {LAYER_US:g} µs per layer by {ERDIL} on one H100"
-# Of the presets whose ranks share every layer, by their number: bytes per second together, and µs per layer.
-TENSOR_PARALLEL = {8: (8 * 3.35e12, 52.0), 64: (64 * 3.35e12, 110.0)}
-
-
-@dataclass(frozen=True)
-class DeviceShare:
-    """What the fullest device holds of a shape that is split (shape/devices.py)."""
-
-    state_bytes: int  # weights, gradients and the optimiser's state
-    activation_bytes: int  # and logits, of micro-batches of one sequence
-    training_bytes: int  # of the stage that needs most: both
-    cache_bytes: int  # of all sequences of the batch
-    serving_bytes: int  # weights in the inference precision, and the cache
-
-
-@dataclass(frozen=True)
-class Split:
-    """Over how many devices a plan is split, and how."""
-
-    tensor_parallel: int
-    pipeline_stages: int
-    data_parallel: int
-    zero: int
-    batch: int  # sequences in the cache
-    precision: str  # of the weights when serving
-    recompute: bool = False  # every layer keeps its input only and is computed again
-
-    def share(self, shape: Shape) -> DeviceShare | None:
-        """What the fullest device holds; None where key/value heads neither divide over the ranks nor the reverse."""
-        from deepwide.shape import device_memory
-
-        t = self.tensor_parallel
-        if shape.kv_heads % t and t % shape.kv_heads:
-            return None
-        device = device_memory(
-            shape,
-            tensor_parallel=t,
-            pipeline_stages=self.pipeline_stages,
-            data_parallel=self.data_parallel,
-            zero=self.zero,
-            recompute=self.recompute,
-        )
-        cache = self.batch * device.cache
-        return DeviceShare(
-            state_bytes=device.weights + device.gradients + device.optimiser,
-            activation_bytes=device.activations + device.logits,
-            training_bytes=device.training,
-            cache_bytes=cache,
-            serving_bytes=round(INFERENCE_BYTES[self.precision] * max(device.stage_params)) + cache,
-        )
-
-    @property
-    def words(self) -> str:
-        """tensor 8 × pipeline 4 × data 1, ZeRO 0."""
-        ranks = f"tensor {self.tensor_parallel} × pipeline {self.pipeline_stages} × data {self.data_parallel}"
-        return f"{ranks}, ZeRO {self.zero}"
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A shape of the same budget and another depth, compared with the recommended one."""
-
-    depth: int
-    width: int
-    heads: int
-    head_dim: int
-    ff_width: int  # with experts, of one
-    block_params: int  # with experts, those that a token passes through
-    total_params: int
-    depth_over_law: float
-    loss_percent: Interval | None  # None: far beyond the data
-    extrapolated: bool  # with experts always: there are no data
-    step_time: Interval
-    decode_time: float
-    device: DeviceShare | None = None  # of the fullest device, where the model is split
-    budget_share: float = 1.0  # what it takes of the budget
 
 
 @dataclass(frozen=True)
@@ -199,7 +106,7 @@ class Plan(Answer):
         """`asked`; where the shape is more than 3% off the budget, with what it takes of it: 2.9B of 7B block …."""
         if abs(self.miss) <= CLOSE:
             return self.asked
-        amount = show_bytes(self.reached) if self.budget_kind == "memory" else show_count(self.reached)
+        amount = show_bytes(self.reached) if self.budget_kind in ("memory", "device") else show_count(self.reached)
         return f"{amount} {'of' if self.miss < 0 else 'instead of'} {self.asked}"
 
     def __str__(self) -> str:
@@ -265,6 +172,8 @@ class Plan(Answer):
         if c.loss_percent is not None:
             loss = f"loss {c.loss_percent.value:+.2f}% ({c.loss_percent.low:+.2f} to {c.loss_percent.high:+.2f})"
         text = f"{c.depth} × {c.width:,} instead: {loss}, step {c.step_time.value:.2f}×, decode {c.decode_time:.2f}×"
+        if not c.is_equal:
+            text += f", {c.size_percent:+.1f}% of size"
         if c.budget_share > 1 + CLOSE:
             text += f", takes {c.budget_share:.2f} times the budget"
         if self.speed is not None and self.speed.limit_seconds is not None:
@@ -282,6 +191,7 @@ class Plan(Answer):
                 "head_dim": c.head_dim,
                 "ff_width": c.ff_width,
                 "block_params": c.block_params,
+                "size_percent": c.size_percent,
                 "total_params": c.total_params,
                 "depth_over_law": c.depth_over_law,
                 "loss_percent": c.loss_percent.value if c.loss_percent else None,
@@ -326,6 +236,8 @@ def plan(
 ) -> Plan:
     """The shape for a budget: block parameters, total parameters, training FLOPs, or bytes at inference.
 
+    Bytes are of all devices together (memory), or of each of those that the model is split over (device).
+
     `depth` or `width` fixes one of the two; `at_most` never exceeds the budget (memory never does). `style` takes
     vocab, context, tied, head_dim, kv_heads, feed_forward, ff_ratio, family, width_multiple, tensor_parallel,
     pipeline_stages, and for a mixture experts, active, shared and granularity. `bandwidth` (bytes per second) and
@@ -364,22 +276,30 @@ def plan(
         ranks = math.lcm(given_ranks, limited.machine.devices)
         if ranks != wanted.tensor_parallel:
             wanted = Style.of(style | {"tensor_parallel": ranks})
+    limit = limit.per_device(wanted)
     fixed = "depth" if depth is not None else "width" if width is not None else None
     optimal_depth = None  # of a budget that a shape may miss
+    left, leaves = False, (0.0, 0.0, 0.0)  # the law's depth, what it would have there, and what leaving it gains
     if limit.compute:
         from deepwide.planning.tokens import best_spending  # most plans do not wait for it
 
         spent = best_spending(wanted, chosen, limit, depth, width)
         limit = limit._replace(tokens=spent.tokens)
-        size, left, law_size, gain = spent.shape, spent.left, spent.law_params, spent.gain
+        size, left, leaves = spent.shape, spent.left, (spent.law_depth, spent.law_params, spent.gain)
+    elif (limit.is_memory or kind == "flops") and width is None:
+        from deepwide.planning.filling import fill_budgets
+
+        filled = fill_budgets(wanted, chosen, limit, np.array([limit.amount]), depth, at_most)
+        L, d, head_dim, ff_width = (int(values[0]) for values in filled.shapes)
+        size, left = (L, d, head_dim, ff_width), bool(filled.left[0])
+        leaves = float(filled.law_depth[0]), float(filled.law_params[0]), float(filled.gain[0])
+        optimal_depth = Interval(float(filled.usual_depth[0]))
     else:
         amounts = np.array([limit.amount])
         optimum = find_optimum(wanted, chosen, limit, amounts, depth, width)
         rounded = round_optimum(wanted, limit, amounts, optimum, fixed=fixed, at_most=at_most)
         L, d, head_dim, ff_width = (int(values[0]) for values in rounded)
-        size, left = (L, d, head_dim, ff_width), bool(optimum.left[0])
-        law_size, gain = float(optimum.block_params[0]), float(optimum.gain[0])
-        optimal_depth = optimum.depth.at()
+        size, optimal_depth = (L, d, head_dim, ff_width), optimum.depth.at()
     unlimited = shape = wanted.shape(*size)
     tokens_from, speed = limit.tokens_from, None
     if limited is not None:
@@ -397,7 +317,7 @@ def plan(
     fixed = "budget" if left else fixed
     # The law is asked about the size that came out; only where the budget is a size, and nothing fixed, about that.
     if fixed is None and kind == "block" and optimal_depth is not None:
-        law_params, law_depth = law_size, optimal_depth
+        law_params, law_depth = limit.amount, optimal_depth
     else:
         law_params, law_depth = float(params.active_block), chosen.depth(params.active_block).at()
         if fixed in (None, "budget"):  # a law may ask for less than a layer
@@ -407,7 +327,7 @@ def plan(
     per_token = flops(shape, convention="causal").training_per_token
     train_tokens = limit.tokens or 20 * unlimited.active_params  # a limit on time is priced at equal tokens
     split = _split(wanted, limit, data_parallel, zero, recompute)
-    candidates = _candidates(wanted, shape, chosen, law_params, decode, split, limit)
+    candidates = other_depths(wanted, shape, chosen, law_params, decode, split, limit)
     search = None
     if optimal_depth is not None and shape == unlimited and abs(reached / limit.amount - 1) > CLOSE:
         search = _nearer(wanted, limit, optimal_depth.value, fixed, width, at_most)
@@ -442,7 +362,7 @@ def plan(
         opinions=[other.opinion(law_params, shape.vocab) for other in rival_laws(chosen)],
         nearest=_nearest(chosen, shape),
         reason=plan_reason(chosen, shape, law_params, law_depth, candidates, fixed),
-        notes=([fewer_layers(limit, chosen, shape, law_size, gain)] if left else [])
+        notes=([fewer_layers(limit, chosen, shape, *leaves)] if left else [])
         + plan_notes(wanted, limit, chosen, shape, law_depth, fixed, reached, search, candidates)
         + ([] if mixture is None else mixture.notes(chosen.name, params.active_block, wanted.granularity))
         + ([] if speed is None else speed.notes(chosen.name, inference_precision, given_ranks))
@@ -511,107 +431,8 @@ def _nearer(
         budget.measure,
         width=width,
         fixed_depth=fixed == "depth",
-        never_over=at_most or budget.kind == "memory",
+        never_over=at_most or budget.is_memory,
     )
-
-
-def preset_of(ranks: int) -> str | None:
-    """The preset machine of so many tensor parallel ranks, if there is one."""
-    return f"tensor-{ranks}" if ranks in TENSOR_PARALLEL else None
-
-
-@dataclass(frozen=True)
-class Decoding:
-    """The two constants of the decode time: a step reads every active weight and the cache of a whole batch once.
-
-    It passes layer after layer.
-    """
-
-    bytes_per_second: float
-    layer_seconds: float
-    source: str
-    batch: int = 1
-    weights: str = "bf16"  # their precision; the cache is in bf16
-
-    @classmethod
-    def of(
-        cls, bandwidth: float | str, layer_us: float, batch: int = 1, precision: str = "bf16", ranks: int = 1
-    ) -> "Decoding":
-        """The constants from what a person gave: 3350GB, 3.35TB/s, or a number of bytes per second.
-
-        If nothing was given, those of a preset machine of so many ranks, or else of one H100.
-        """
-        try:
-            rate = float(parse_bytes(bandwidth.strip().removesuffix("/s")) if isinstance(bandwidth, str) else bandwidth)
-        except (TypeError, ValueError):  # a DeepwideError too: it would speak of a memory size
-            rate = math.nan
-        if not 1e6 <= rate < math.inf:
-            raise DeepwideError(f"bandwidth must be 1 MB per second or more, such as 3350GB, not {quoted(bandwidth)}.")
-        if not isinstance(layer_us, int | float) or not 0 <= layer_us <= 1e6:
-            raise DeepwideError(f"layer_us must be from 0 to 1e6 microseconds per layer, not {quoted(layer_us)}.")
-        given = f"{rate / 1e9:g} GB/s and {layer_us:g} µs per layer, as given"
-        source = given
-        if (bandwidth, layer_us) == (BANDWIDTH, LAYER_US):
-            source = DECODE_FROM
-            if name := preset_of(ranks):
-                (rate, per_layer), source = TENSOR_PARALLEL[ranks], f"the preset {name}, {{:g}} µs per layer by {ERDIL}"
-                return cls(rate, per_layer / 1e6, source.format(per_layer), batch, precision)
-            if ranks > 1:
-                source += f", not on {ranks} devices"
-        return cls(rate, layer_us / 1e6, source, batch, precision)
-
-    def step_time(self, shape: Shape, instead_of: Shape) -> Interval | None:  # noqa: ARG002
-        """These constants say nothing about training."""
-        return None
-
-    def seconds(self, shape: Shape) -> float:
-        """Seconds of a step at the end of the context: one token of every sequence of the batch."""
-        read = INFERENCE_BYTES[self.weights] * shape.active_params
-        cached = 2 * self.batch * shape.context * cache_elements(shape)
-        return (read + cached) / self.bytes_per_second + shape.depth * self.layer_seconds
-
-
-def _candidates(
-    style: Style,
-    best: Shape,
-    law: DepthLaw,
-    law_params: float,
-    decode: "Decoding | SpeedLimit",
-    split: Split | None,
-    budget: Budget,
-) -> list[Candidate]:
-    """About the same block parameters at other depths; those that constraints push off the size are left out."""
-    stages, size = style.pipeline_stages, Budget.of(best.params.active_block)
-    law_depth = law.depth_at(law_params)
-    depths = sorted({max(1, round(best.depth * factor / stages)) * stages for factor in DEPTH_FACTORS})
-    amounts, L = np.full(len(depths), size.amount), np.array(depths, dtype=float)
-    widths = style.width_for(L, amounts, size.measure)
-    rounded = round_shapes(style, amounts, L, widths, size.measure, fixed_depth=True)
-    shapes = [style.shape(*row) for row in zip(*(values.tolist() for values in rounded), strict=True)]
-    rows, same = [], best.params.active_block
-    for shape in (best if other.depth == best.depth else other for other in shapes):
-        params = shape.params
-        if abs(params.active_block / same - 1) > SAME_SIZE:
-            continue
-        rows.append(
-            Candidate(
-                depth=shape.depth,
-                width=shape.width,
-                heads=shape.heads,
-                head_dim=shape.head_dim,
-                ff_width=shape.ff_width,
-                block_params=params.active_block,
-                total_params=params.total,
-                depth_over_law=shape.depth / law_depth,
-                loss_percent=depth_cost(shape.depth, best.depth, same, law),
-                extrapolated=style.experts is not None or outside_the_data(shape.depth, same, law) is not None,
-                step_time=decode.step_time(shape, best) or step_time_ratio(shape.depth, best.depth),
-                decode_time=decode.seconds(shape) / decode.seconds(best),
-                device=None if split is None else split.share(shape),
-                budget_share=float(budget.measure(shape)) / budget.amount,
-            )
-        )
-    return rows
 
 
 def _nearest(law: DepthLaw, shape: Shape) -> list[NearModel]:

@@ -19,7 +19,7 @@ from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape, cache_elements
 
 if TYPE_CHECKING:
-    from deepwide.planning.planner import Candidate
+    from deepwide.planning.candidates import Candidate
 
 COST_SOURCE = (
     f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
@@ -291,7 +291,7 @@ def plan_notes(
         )
         notes.append(Note.of("narrow-heads-at-other-depths", text, depths=tiny))
     over = [c for c in others if c.budget_share > 1 + CLOSE]
-    if budget.kind in ("memory", "flops") and over:
+    if (budget.is_memory or budget.kind == "flops") and over:
         each = ", ".join(f"{plural(c.depth, 'layer')} {c.budget_share:.2f} times" for c in over)
         text = f"at this size other depths take more than the budget: {each}"
         notes.append(Note.of("depths-over-budget", text, depths=[c.depth for c in over]))
@@ -304,10 +304,10 @@ def plan_notes(
     if split > 1 and shape.vocab % split:
         text = f"the vocabulary {shape.vocab:,} does not divide over {split} devices: pad it"
         notes.append(Note.of("vocabulary-indivisible", text, vocab=shape.vocab, tensor_parallel=split))
-    if budget.kind == "memory":
+    if budget.is_memory:
+        whose = "of each device" if budget.split else "of all devices together"
         text = (
-            "the memory is that of all devices together and holds weights and cache only: leave room for activations "
-            "and the runtime"
+            f"the memory is that {whose} and holds weights and cache only: leave room for activations and the runtime"
         )
         notes.append(Note.of("memory-without-activations", text))
     if shape.width > shape.vocab:
@@ -348,23 +348,23 @@ def _why_tiny_heads(style: Style, budget: Budget, shape: Shape, law_depth: float
     return f"; heads of {LEAST_HEADS} would need a width of {width:,}, and at this budget {layers}"
 
 
-def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_size: float, gain: float) -> Note:
+def fewer_layers(budget: Budget, law: DepthLaw, shape: Shape, law_depth: float, law_params: float, gain: float) -> Note:
     """Why a plan has fewer layers than its law asks for: what else a layer takes of the budget.
 
-    `gain` is in ln of the expected loss.
+    At the law's depth the budget would give `law_params`; `gain` is in ln of the expected loss.
     """
     takes = f"attention over {shape.context:,} tokens takes FLOPs"
-    if budget.kind == "memory":
+    if budget.is_memory:
         each = 2 * budget.batch * shape.context * cache_elements(shape) // shape.depth
         takes = f"the cache takes {show_bytes(each)}"
         if shape.kv_heads == shape.heads > 1:
             takes += ", and less with fewer key/value heads"
-    layers = plural(round(max(1.0, law.depth_at(law_size))), "layer")
     text = (
-        f"in every layer {takes}, so fewer layers lose less: the best shape of this budget on the {law.name} law has "
-        f"{layers}, {show_count(law_size)} block parameters and {math.expm1(gain):+.1%} of expected loss"
+        f"in every layer {takes}, so fewer layers lose less: with the {law_depth:.3g} layers of the {law.name} law "
+        f"this budget gives {show_count(law_params)} block parameters and {math.expm1(gain):+.1%} of expected loss"
     )
-    return Note.of("fewer-layers", text, law_params=law_size, loss_percent=100 * math.expm1(gain))
+    data = {"law_depth": law_depth, "law_params": law_params, "loss_percent": 100 * math.expm1(gain)}
+    return Note("fewer-layers", text, data)
 
 
 def zero_notes(data_parallel: int, zero: int) -> list[Note]:

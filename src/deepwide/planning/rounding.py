@@ -1,17 +1,17 @@
-"""The real-valued optimum that a law finds for a budget, and the integer, hardware-friendly shape nearest to it.
+"""The integer, hardware-friendly shape nearest to an optimum, by prices for what is given up.
 
-All of it is vectorised over budgets.
+Vectorised over budgets.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepwide.errors import DeepwideError, at_least_one, from_one_to
-from deepwide.laws import DepthCurve, DepthLaw, compute_law, own_costs
-from deepwide.planning.budget import MOST, Budget
+from deepwide.errors import DeepwideError
+from deepwide.planning.budget import Budget
+from deepwide.planning.optimum import FAR, NARROW_HEADS, Optimum
 from deepwide.planning.style import Measure, Style, ideal_head_dim
 from deepwide.quantities import Floats, Integers, Numbers
 from deepwide.settings import LARGEST
@@ -19,7 +19,7 @@ from deepwide.settings import LARGEST
 HEAD_DIMS = (128, 64, 32, 24, 16, 8)
 BETWEEN = (112, 96, 80, 56, 48, 40)  # head widths that are built too, tried where those would cost more than these
 FF_STRETCH = (0.8, 1.35)  # how much narrower or wider than usual a gated feed-forward may be; Llama 3's is 1.31
-FAR = 8.0  # the wide search looks at depths up to this factor from the law's
+DEEPER = 2.0  # times the law's depth: the deepest that is tried, for widths that divide as asked
 MOST_DEPTHS = 600
 AT_ONCE = 32  # budgets that are searched widely together: more would take memory and save nothing
 
@@ -29,15 +29,13 @@ MISSING = 20.0  # and what is beyond it so many times more
 LEAVING_THE_LAW = 0.03  # another depth than the optimum, rounded; and half of ln(depth / it)
 NARROWER_HEADS = 0.03  # per halving of the head width,
 BETWEEN_HEADS = 0.05  # for a width between powers of two,
-NARROW_HEADS = 64  # the narrowest that are usual from width 512 on
 UNUSUAL_HEADS = 0.1  # for heads narrower than that there,
 LEAST_HEADS = 32  # the narrowest that anyone builds
 SMALL_WIDTH = 384  # from this width on,
 TINY_HEADS = 0.15  # times log2(64 / head width), for heads narrower than that there
 ODD_HEADS = 0.02  # heads not divisible by 2; half of it not by 4, a quarter not by 8
 STRETCHING = 0.1  # times ln(feed-forward / usual)
-SMALLER = 1.0  # where other things than parameters fill a budget: times ln(size of the optimum / size), beyond
-SPARE = 0.05  # this much
+TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
 DEAR = 0.3  # a shape of this price, such as 1.7 times the law's depth, is worth a wide search for a cheaper one
 
 
@@ -78,28 +76,27 @@ def round_shapes(
     fixed_depth: bool = False,
     fixed_width: bool = False,
     never_over: bool = False,
-    keep_size: bool = False,
+    close: float = CLOSE,
 ) -> Rounded:
     """Integer shapes near (depth, width) whose measure is nearest to the amount, at the least price.
 
     For each head width that suits the width, allowed widths around the optimum are tried with the optimal depth,
     rounded, and a gated feed-forward is stretched to meet the budget. Where that costs more than leaving the law's
     depth, the depths that bracket the budget at each width are tried as well; and where the budget is still missed
-    by more than 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
-    (`search_widely`). With `keep_size` a shape that meets the budget with fewer block parameters than (depth, width)
-    has is dearer: a cache may fill it instead.
+    by more than `close`, 3%, or only a depth far from the law's meets it, all depths and widths that divide as asked
+    (`search_widely`).
     """
-    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over, keep_size=keep_size)
+    near = _round_near(style, amount, depth, width, measure, fixed_depth, fixed_width, never_over, close=close)
     best, best_score, reached, usual = near.best, near.score, near.reached, near.usual_depth
     wanted = np.asarray(amount, dtype=float)
     with np.errstate(invalid="ignore"):
-        missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > CLOSE)
+        missed = ~(best_score <= DEAR) | (np.abs(np.log(reached / wanted)) > close)
     rows = np.flatnonzero(missed)
     for start in range(0, len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
         searches = _search_rows(
             style, wanted[some], usual[some], measure, np.rint(width[some]).astype(np.int64) if fixed_width else None,
-            fixed_depth, never_over, None if near.size is None else near.size[some],
+            fixed_depth, never_over, close,
         )  # fmt: skip
         for row, search in zip(some, searches, strict=True):
             if search is not None and search.score < best_score[row]:
@@ -139,7 +136,6 @@ class _Near(NamedTuple):
     score: Floats
     reached: Floats
     usual_depth: Integers
-    size: Floats | None  # block parameters that a shape should have
 
 
 def _round_near(
@@ -152,21 +148,18 @@ def _round_near(
     fixed_width: bool,
     never_over: bool,
     any_heads: bool = False,
-    keep_size: bool = False,
+    close: float = CLOSE,
 ) -> _Near:
     wanted = np.asarray(amount, dtype=float)
     usual = usual_depths(style, depth)
-    centre, at = np.asarray(width, dtype=float), np.asarray(depth, dtype=float)
+    centre = np.asarray(width, dtype=float)
     if not fixed_width and np.any(moved := np.abs(np.log(usual / depth)) > 0.1):  # pipeline stages may force the depth
-        sized = _fullest if keep_size else _sizes
-        centre = np.where(moved, sized(style, usual.astype(float), wanted, measure)[0], centre)
-        at = np.where(moved, usual, at)
-    size = np.asarray(style.grid(at, centre).params.active_block, dtype=float) if keep_size else None
+        centre = np.where(moved, style.width_for(usual.astype(float), wanted, measure), centre)
     ideal = ideal_head_dim(centre)
     best_score = np.full(len(wanted), np.inf)
     best = np.zeros((4, len(wanted)), np.int64)
     reached = np.full(len(wanted), np.nan)
-    usual_heads, all_heads = _head_dims(style)
+    usual_heads, all_heads = head_widths(style)
     passes = [(False, usual_heads), (False, all_heads[len(usual_heads) :])]
     for other_depths, head_dims in passes if fixed_depth else [*passes, (True, all_heads)]:
         unsettled = best_score > LEAVING_THE_LAW  # of the first pass all
@@ -183,8 +176,7 @@ def _round_near(
             if other_depths:
                 D = _depths_at(style, W, target, measure, head_dim)
             D, W = np.broadcast_arrays(D, W)
-            sizes = None if size is None else size[rows, None, None]
-            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, sizes)
+            tried = _try(style, D, W, head_dim, target, usual_depth, measure, never_over, close)
             flat = tried.score.reshape(len(rows), -1)
             pick = (np.arange(len(rows)), np.argmin(flat, axis=1))
             better = flat[pick] < best_score[rows]
@@ -192,10 +184,10 @@ def _round_near(
             reached[rows[better]] = tried.reached.reshape(len(rows), -1)[pick][better]
             chosen = [array.reshape(len(rows), -1)[pick] for array in tried.shapes]
             best[:, rows[better]] = np.array(chosen)[:, better]
-    return _Near(best, best_score, reached, usual, size)
+    return _Near(best, best_score, reached, usual)
 
 
-def _head_dims(style: Style) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def head_widths(style: Style) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The head widths that are tried first, and all: first the same ones, then those between them."""
     given = () if style.head_dim is None else (style.head_dim,)
     return given or HEAD_DIMS, given or HEAD_DIMS + BETWEEN
@@ -207,6 +199,16 @@ def usual_depths(style: Style, depth: Numbers) -> Integers:
     return np.asarray(np.maximum(1, np.rint(np.asarray(depth) / stages)).astype(np.int64) * stages)
 
 
+def depths_up_to(style: Style, usual: int) -> Integers:
+    """Whole stages up to twice the law's depth, that depth among them; thinned where there are very many."""
+    stages = style.pipeline_stages
+    most = max(1, math.floor(usual * DEEPER / stages))
+    units = np.arange(1, most + 1)
+    if most > MOST_DEPTHS:
+        units = np.unique(np.append(np.rint(np.geomspace(1, most, MOST_DEPTHS)), usual // stages)).astype(np.int64)
+    return np.asarray(units * stages)
+
+
 def search_widely(
     style: Style,
     target: float,
@@ -216,7 +218,6 @@ def search_widely(
     width: int | None = None,
     fixed_depth: bool = False,
     never_over: bool = False,
-    size: float | None = None,
 ) -> WideSearch | None:
     """Try every depth that divides within a factor 8 of the usual one, with the widths that bracket the budget there.
 
@@ -224,9 +225,8 @@ def search_widely(
     None: nothing divides as asked.
     """
     widths = None if width is None else np.array([width])
-    sizes = None if size is None else np.array([size])
     usual = np.array([usual_depth])
-    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over, sizes)[0]
+    return _search_rows(style, np.array([target]), usual, measure, widths, fixed_depth, never_over, CLOSE)[0]
 
 
 def _search_rows(
@@ -237,16 +237,15 @@ def _search_rows(
     widths: Integers | None,
     fixed_depth: bool,
     never_over: bool,
-    sizes: Floats | None,
+    close: float,
 ) -> list[WideSearch | None]:
     """`search_widely` for many budgets, the depths of all of them in one array: numpy's calls take most of the time."""
     each = [np.array([usual]) if fixed_depth else _all_depths(style, usual) for usual in usual_depths.tolist()]
     depths, row = np.concatenate(each), np.repeat(np.arange(len(each)), [len(own) for own in each])
     ends = np.cumsum([len(own) for own in each])
     stretches = (FF_STRETCH[0], 1.0, FF_STRETCH[1]) if style.ff_is_free else (1.0,)
-    head_dims = [head_dim for head_dim in _head_dims(style)[1] if width_step(style, head_dim) is not None]
+    head_dims = [head_dim for head_dim in head_widths(style)[1] if width_step(style, head_dim) is not None]
     target, usual = targets[row, None], usual_depths[row, None]
-    size = None if sizes is None else sizes[row, None]
     if widths is None:  # of every head width at once: most of the time of a search goes into finding widths
         # With as many keys as heads their width changes no count: one is enough.
         heads = np.array(head_dims if style.kv_heads else head_dims[:1], dtype=float)
@@ -264,24 +263,24 @@ def _search_rows(
         else:
             W = widths[row, None]
         D, W = np.broadcast_arrays(depths[:, None], W)
-        tried = _try(style, D, W, head_dim, target, usual, measure, never_over, size)
+        tried = _try(style, D, W, head_dim, target, usual, measure, never_over, close)
         fits = np.isfinite(tried.score)
         misses = np.where(fits, np.abs(np.log(tried.reached / target)), np.inf)
         for one, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if not (own_fits := int(fits[start:end].sum())):
                 continue
             counts[one] += own_fits
-            at, close = (
+            at, closest = (
                 np.unravel_index(np.argmin(own), own.shape) for own in (tried.score[start:end], misses[start:end])
             )
             (score, shape), (miss, near) = (
                 (float(values[start:end][where]), tuple(int(array[start:end][where]) for array in tried.shapes))
-                for values, where in ((tried.score, at), (misses, close))
+                for values, where in ((tried.score, at), (misses, closest))
             )
             if score < best[one][0]:
                 best[one] = score, shape
             if miss < nearest[one][0]:
-                nearest[one] = miss, near, float(tried.reached[start:end][close])
+                nearest[one] = miss, near, float(tried.reached[start:end][closest])
     return [
         WideSearch(own[1], near[1], near[2], count, own[0]) if count else None  # type: ignore[arg-type]
         for own, near, count in zip(best, nearest, counts, strict=True)
@@ -306,23 +305,32 @@ def _try(
     usual_depth: Integers,
     measure: Measure,
     never_over: bool,
-    size: Numbers | None,
+    close: float,
 ) -> _Tried:
     """Shapes of these depths and widths with the feed-forward that meets the target best, and their prices."""
-    F, usual_ff, reached = _feed_forward(style, D, W, head_dim, target, measure, never_over)
-    miss = np.abs(np.log(reached / target))
-    score = miss + MISSING * np.maximum(0, miss - CLOSE)
-    score += np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
-    score += head_prices(style, W, head_dim)
+    F, usual_ff, reached = fitting_feed_forward(style, D, W, head_dim, target, measure, never_over)
+    score = miss_prices(reached, target, close) + depth_prices(D, usual_depth) + head_prices(style, W, head_dim)
     score += STRETCHING * np.abs(np.log(F / usual_ff))
-    if size is not None:
-        blocks = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)).params.active_block
-        score += SMALLER * np.maximum(0, np.log(size / blocks) - SPARE)
     score[(W % _step(style, head_dim) != 0) | (W > LARGEST)] = np.inf
     if never_over:
-        # Floats count to 2^53 exactly; beyond, stay clear of their rounding.
-        score[reached > np.where(target < 2.0**53, target, target * (1 - 1e-15))] = np.inf
+        score[exceeds(reached, target)] = np.inf
     return _Tried(Rounded(D, W, np.full_like(W, head_dim), F), score, reached)
+
+
+def exceeds(reached: Numbers, target: Numbers) -> NDArray[np.bool_]:
+    """Where more than the target is taken: floats count to 2^53 exactly, and beyond one stays clear of rounding."""
+    return np.asarray(reached > np.where(target < 2.0**53, target, target * (1 - 1e-15)))
+
+
+def miss_prices(reached: Numbers, target: Numbers, close: float = CLOSE) -> Floats:
+    """The price of missing the budget."""
+    miss = np.abs(np.log(reached / target))
+    return np.asarray(miss + MISSING * np.maximum(0, miss - close))
+
+
+def depth_prices(D: Integers, usual_depth: Numbers | int) -> Floats:
+    """The price of another depth than the optimum, rounded."""
+    return np.asarray(np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth))))
 
 
 def head_prices(style: Style, W: Integers, head_dim: int) -> Floats:
@@ -342,7 +350,7 @@ def odd_heads(W: Integers, head_dim: int) -> Floats:
     return np.asarray(np.where(W >= 512, ODD_HEADS * odd, 0))
 
 
-def _feed_forward(
+def fitting_feed_forward(
     style: Style, D: Integers, W: Integers, head_dim: int, target: Numbers, measure: Measure, never_over: bool
 ) -> tuple[Integers, Integers, Numbers]:
     """The feed-forward width that meets the target, the usual one, and what is reached; the measure is affine in it."""
@@ -409,153 +417,6 @@ def why_nothing_fits(style: Style, fixed_width: bool, never_over: bool, width: i
     return f"{reason}: allow more, or loosen vocabulary, context, head_dim or the divisibility asked for."
 
 
-TOO_FAR = 1.5  # a shape further than this from its budget is refused, not recommended
-DEEPEST = 100_000  # layers that may be asked for
-DEPTHS = (1e-3, 1e6)  # beyond the sizes it was checked at, a law's depth is cut off here
-# Where every layer takes some of a budget beside its parameters, fewer layers leave room for more of them:
-STEPS = 60  # so many depths are tried, from the law's to one layer,
-ROUNDS = 3  # so often, as the tokens depend on the size
-WORTH_LEAVING = 0.001  # and the deepest is taken whose expected loss is within this part of the least
-
-
-class Optimum(NamedTuple):
-    """Real-valued depth, with its interval, and width; and the block parameters at which the law was asked.
-
-    `left` is where the budget is spent better below the law's depth. What that gains is in ln of the expected loss;
-    `block_params` stay those that a shape of the law's depth would have.
-    """
-
-    depth: DepthCurve
-    width: Floats
-    block_params: Floats
-    left: NDArray[np.bool_]
-    gain: Floats
-
-
-def find_optimum(
-    style: Style, law: DepthLaw, budget: Budget, amounts: Floats, depth: int | None = None, width: int | None = None
-) -> Optimum:
-    """The depth and width that meet the budget on the law, or at the fixed depth or width."""
-    budget.check_range(style, amounts)
-    check_fixed(style, depth, width)
-    if depth is not None:
-        L = np.full_like(amounts, depth)
-        sized = _fullest if budget.kind in ("memory", "flops") else _sizes
-        return _at(style, L, sized(style, L, amounts, budget.measure)[0])
-    if width is not None:
-        d = np.full_like(amounts, width)
-        L = style.depth_for(d, amounts, budget.measure)
-        if L.min() < 1:
-            raise DeepwideError(f"width {width} leaves no room for one layer in this budget: make it narrower.")
-        return _at(style, L, d)
-    N = amounts if budget.kind == "block" else _size_on_the_law(style, law, budget, amounts)
-    predicted = depths_on_the_law(law, N)
-    curve = DepthCurve(*(np.maximum(1.0, values) for values in predicted))  # a law may ask for less than a layer
-    d = width_of_blocks(style, curve.value, N)
-    check_stages(style, law, float(curve.value.min()))
-    below = predicted.value < 1
-    if np.any(below):
-        d = np.where(below, style.width_for(curve.value, amounts, budget.measure), d)
-    optimum = Optimum(curve, d, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
-    return _with_fewer_layers(style, law, budget, amounts, optimum) if budget.kind in ("memory", "flops") else optimum
-
-
-def check_fixed(style: Style, depth: int | None, width: int | None) -> None:
-    """Refuse a depth or width that cannot be fixed."""
-    if depth is not None:
-        from_one_to(DEEPEST, depth=depth)
-        if depth % style.pipeline_stages:
-            raise DeepwideError(f"depth {depth} is not a multiple of the {style.pipeline_stages} pipeline stages.")
-    at_least_one(width=width)
-
-
-def check_stages(style: Style, law: DepthLaw, shallowest: float) -> None:
-    """Refuse many more pipeline stages than the law's layers."""
-    stages = style.pipeline_stages
-    if stages > FAR * max(1.0, shallowest):
-        raise DeepwideError(
-            f"{stages:,} pipeline stages need at least {stages:,} layers, more than {FAR:g} times the "
-            f"{max(1.0, shallowest):.1f} of the {law.name} law: use fewer stages."
-        )
-
-
-def _with_fewer_layers(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, at: Optimum) -> Optimum:
-    """The optimum, with fewer layers than the law's where the budget then gives less expected loss.
-
-    A layer takes cache (of memory) or attention (of FLOPs) whatever its width, so fewer layers leave room for more
-    parameters. Expected loss is the compute law's at the tokens of the plan, times what the depth costs at the size
-    if the law is right; sizes are compared by block parameters.
-    """
-    surface, stages = compute_law(budget.surface), style.pipeline_stages
-    powers = 1 - np.arange(STEPS + 1) / STEPS
-    L = np.maximum(1, np.rint(at.depth.value[:, None] ** powers / stages)) * stages
-    W, N, P = _fullest(style, L, amounts[:, None], budget.measure)
-    # The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too.
-    own = style.grid(at.depth.value, at.width).params
-    L, W, N, P = (
-        np.column_stack([np.asarray(first, dtype=float), others])
-        for first, others in zip((at.depth.value, at.width, own.active_block, own.active), (L, W, N, P), strict=True)
-    )
-    depth_loss = own_costs(L, N, law)
-    rows = np.arange(len(amounts))
-    chosen = np.zeros(len(amounts), dtype=int)
-    gain = np.zeros(len(amounts))
-    for _ in range(ROUNDS):
-        here = (rows, chosen)
-        size = P[here][:, None] * N / N[here][:, None]
-        tokens = 20.0 * P[here][:, None] if budget.tokens is None else float(budget.tokens)
-        loss = np.log(surface.E + surface.A * size**-surface.alpha + surface.B * tokens**-surface.beta) + depth_loss
-        chosen = np.argmax(loss <= loss.min(axis=1, keepdims=True) + WORTH_LEAVING, axis=1)  # the first
-        gain = loss[:, 0] - loss[rows, chosen]
-    left = chosen > 0
-    depth = DepthCurve(
-        np.where(left, L[rows, chosen], at.depth.value), *(np.where(left, np.nan, v) for v in at.depth[1:])
-    )
-    return at._replace(depth=depth, width=np.where(left, W[rows, chosen], at.width), left=left,
-                       gain=np.where(left, gain, 0.0))  # fmt: skip
-
-
-def _fullest(style: Style, depth: Floats, amounts: Floats, measure: Measure) -> tuple[Floats, Floats, Floats]:
-    """`_sizes` with the heads that leave most for parameters: narrower ones have less cache."""
-    usual = _sizes(style, depth, amounts, measure)
-    if style.head_dim is not None or style.kv_heads is None:
-        return usual
-    narrow = _sizes(style, depth, amounts, measure, NARROW_HEADS)
-    fuller = (narrow[1] > usual[1]) & (narrow[0] >= 512)
-    W, N, P = (np.where(fuller, other, own) for other, own in zip(narrow, usual, strict=True))
-    return W, N, P
-
-
-def _sizes(
-    style: Style, depth: Floats, amounts: Floats, measure: Measure, head_dim: int | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """The widths that take the budget at each depth, and such shapes' active parameters: of blocks, and all."""
-    width = style.width_for(depth, amounts, measure, head_dim=head_dim)
-    params = style.grid(depth, width, head_dim).params
-    return width, np.asarray(params.active_block, dtype=float), np.asarray(params.active, dtype=float)
-
-
-def _size_on_the_law(style: Style, law: DepthLaw, budget: Budget, amounts: Floats) -> Floats:
-    """The block parameters at which a shape of the law's depth takes the budget, with the heads that allow most."""
-    N = _size_with_heads(style, law, budget, amounts, None)
-    if budget.kind == "total" or style.head_dim is not None or style.kv_heads is None:
-        return N
-    narrow = _size_with_heads(style, law, budget, amounts, NARROW_HEADS)
-    fuller = (narrow > N) & (width_of_blocks(style, depths_on_the_law(law, narrow).value, narrow) >= 512)
-    return np.where(fuller, narrow, N)
-
-
-def _size_with_heads(style: Style, law: DepthLaw, budget: Budget, amounts: Floats, head_dim: int | None) -> Floats:
-    """The same with heads of one width, or of the usual ones; the measure grows with the size."""
-    low, high = np.full_like(amounts, math.log(12)), np.full_like(amounts, math.log(MOST * 16.0))
-    for _ in range(42):
-        middle = (low + high) / 2
-        L = depths_on_the_law(law, np.exp(middle)).value
-        over = budget.measure(style.grid(L, width_of_blocks(style, L, np.exp(middle)), head_dim)) > amounts
-        low, high = np.where(over, low, middle), np.where(over, middle, high)
-    return np.asarray(np.exp((low + high) / 2))
-
-
 def round_optimum(
     style: Style,
     budget: Budget,
@@ -574,9 +435,14 @@ def round_optimum(
         budget.measure,
         fixed_depth=fixed == "depth",
         fixed_width=fixed == "width",
-        never_over=at_most or budget.kind == "memory",
-        keep_size=budget.kind in ("memory", "flops"),
+        never_over=at_most or budget.is_memory,
     )
+    refuse_what_is_far(style, budget, amounts, rounded)
+    return rounded
+
+
+def refuse_what_is_far(style: Style, budget: Budget, amounts: Floats, rounded: Rounded) -> None:
+    """Refuse shapes that miss their budget by a factor 1.5."""
     # In floats: sizes of shapes that huge multiples force pass 64-bit integers.
     reached = budget.measure(style.grid(*(np.asarray(values, dtype=float) for values in rounded)))
     far = np.flatnonzero(np.abs(np.log(np.asarray(reached, dtype=float) / amounts)) > math.log(TOO_FAR))
@@ -586,23 +452,3 @@ def round_optimum(
             f"the nearest shape that divides as asked, {depth} × {width}, misses the budget by more than a factor "
             f"{TOO_FAR}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim."
         )
-    return rounded
-
-
-def width_of_blocks(style: Style, depth: Any, block_params: Any) -> Floats:
-    """Real-valued width at which the blocks have this size: they are nearly quadratic in it."""
-    width = np.sqrt(block_params / (12 * depth))
-    for _ in range(3):
-        width = width * np.sqrt(block_params / style.grid(depth, width).params.active_block)
-    return np.asarray(width)
-
-
-def _at(style: Style, depth: Floats, width: Floats) -> Optimum:
-    N = np.asarray(style.grid(depth, width).params.active_block, dtype=float)
-    return Optimum(DepthCurve.exact(depth), width, N, np.zeros(N.shape, dtype=bool), np.zeros(N.shape))
-
-
-def depths_on_the_law(law: DepthLaw, block_params: Floats) -> DepthCurve:
-    """A law's depths, cut off where no model is: along a search it is asked about sizes from 12 to 1e17."""
-    with np.errstate(over="ignore", under="ignore"):
-        return DepthCurve(*(np.clip(values, *DEPTHS) for values in law.depth(block_params)))

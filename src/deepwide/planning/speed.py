@@ -23,8 +23,9 @@ from deepwide.answers import Interval
 from deepwide.errors import DeepwideError
 from deepwide.laws import ComputeLaw, DepthLaw, own_cost, own_shape_costs, shape_cost, shape_costs
 from deepwide.planning.budget import Budget
+from deepwide.planning.optimum import NARROW_HEADS
 from deepwide.planning.reasons import Speed, SpeedRow
-from deepwide.planning.rounding import NARROW_HEADS, shapes_near
+from deepwide.planning.rounding import shapes_near
 from deepwide.planning.style import Style
 from deepwide.quantities import parse_count, parse_seconds, show_time
 from deepwide.shape import INFERENCE_BYTES, Shape, causal_training_flops, device_memory
@@ -139,7 +140,7 @@ class Search:
         self, style: Style, law: DepthLaw, compute: ComputeLaw, budget: Budget, plan: Shape, tokens: int, at_most: bool
     ) -> None:
         self.style, self.law, self.compute, self.budget, self.plan = style, law, compute, budget, plan
-        self.tokens, self.never_over = tokens, at_most or budget.kind == "memory"
+        self.tokens, self.never_over = tokens, at_most or budget.is_memory
         self.compared_with = (float(plan.depth), float(plan.params.active_block))
         self.most = 1.001 * max(budget.amount, float(budget.measure(plan)))  # no shape may be larger than the plan
 

@@ -7,8 +7,8 @@ every shape takes the whole budget and shapes are compared by expected loss alon
 
     ln(E + A/N^α + B/D^β) + what the depth costs at N if the law is right
 
-Loss is flat about its least. Of shapes within 0.04% of it the plan is the one nearest to the law's depth whose heads
-divide best.
+Loss is flat about its least: choosing.py says which shape is taken. Of a fixed depth or width the same loss is the
+least: what a depth costs depends on the size.
 """
 
 import math
@@ -20,27 +20,24 @@ import numpy as np
 from deepwide.errors import DeepwideError
 from deepwide.laws import ComputeLaw, DepthLaw, compute_law, own_costs
 from deepwide.planning.budget import MOST, Budget
-from deepwide.planning.rounding import (
-    BETWEEN,
+from deepwide.planning.choosing import NEAR, Tried, choose, heads_kind, loss_apart
+from deepwide.planning.optimum import (
     DEEPEST,
-    HEAD_DIMS,
-    LEAST_HEADS,
-    LEAVING_THE_LAW,
-    MOST_DEPTHS,
     NARROW_HEADS,
-    SMALL_WIDTH,
     check_fixed,
     check_stages,
     depths_on_the_law,
-    head_prices,
-    odd_heads,
+    width_of_blocks,
+)
+from deepwide.planning.rounding import (
+    depths_up_to,
+    head_widths,
     usual_depths,
     why_nothing_fits,
-    width_of_blocks,
     width_step,
     widths_near,
 )
-from deepwide.planning.style import Style, ideal_head_dim
+from deepwide.planning.style import Style
 from deepwide.quantities import Floats, Integers
 from deepwide.settings import LARGEST
 from deepwide.shape import causal_training_flops
@@ -48,10 +45,6 @@ from deepwide.shape import causal_training_flops
 GOLDEN = (math.sqrt(5) - 1) / 2
 SECTIONS = 42  # of ln width, depth or N
 WIDEST = 25.0  # ln of the widest that is tried
-DEEPER = 2.0  # times the law's depth: the deepest that is tried, for widths that divide as asked
-NEAR = 0.0004  # ln of the expected loss: shapes no further from the least are equal, and others decide
-MORE_ODD = 3  # times the price of odd heads, beside it: loss does not speak against another number
-DEARER = 0.003  # where the usual heads cost as much, others are tried
 MOST_LOSS = 0.02  # more than the same without dividing is refused
 
 
@@ -61,44 +54,45 @@ class Spending(NamedTuple):
     shape: tuple[int, int, int, int]  # depth, width, head_dim, ff_width
     tokens: int
     left: bool  # fewer layers than the law's, because attention takes FLOPs in every layer
-    law_params: float  # block parameters on the law itself, with its own best tokens,
+    law_depth: float  # the law's, of the best shape on it,
+    law_params: float  # the block parameters that are best there, with their own tokens,
     gain: float  # and in ln of the expected loss what leaving it gains
 
 
 def best_spending(style: Style, law: DepthLaw, budget: Budget, depth: int | None, width: int | None) -> Spending:
-    """The shape and tokens of least expected loss; with a fixed depth or width, which takes the law's place."""
+    """The shape and tokens of least expected loss, of all depths or with one that is fixed, or a width."""
     budget.check_range(style, np.array([budget.amount]))
     check_fixed(style, depth, width)
     rule = compute_law(budget.compute)
-    fixed = depth is not None or width is not None
     # The usual heads jump at some widths, and with a number of key/value heads so do parameters.
     even = style if style.kv_heads is None or style.head_dim else style.model_copy(update={"head_dim": NARROW_HEADS})
 
     def loss(L: Any, d: Any) -> Floats:
-        return _loss(rule, law, budget, even.grid(L, d), fixed)
+        return _loss(rule, law, budget, even.grid(L, d))
 
     def on_the_law(x: Floats) -> Floats:
         L = np.maximum(1.0, depths_on_the_law(law, np.exp(x)).value)
         return loss(L, width_of_blocks(even, L, np.exp(x)))
 
-    log_size, on_law = _least(on_the_law, math.log(12), math.log(MOST * 16.0), 1)
-    law_params = float(np.exp(log_size[0]))
+    log_size, _ = _least(on_the_law, math.log(12), math.log(MOST * 16.0), 1)
     usual = int(usual_depths(style, np.maximum(1.0, depths_on_the_law(law, np.exp(log_size)).value))[0])
     if width is not None:
         at = np.array([float(width)])
         log_depth, best = _least(lambda x: loss(np.exp(x), at), 0.0, math.log(DEEPEST), 1)
         units = np.maximum(1, np.floor(np.exp(log_depth) / style.pipeline_stages)) + np.arange(2)
         depths, centres = units.astype(np.int64) * style.pipeline_stages, np.full(2, float(width))
-        least = float(best[0])
+        least, law_params, left = float(best[0]), float(np.exp(log_size[0])), False
     else:
         if depth is None:
             check_stages(style, law, float(depths_on_the_law(law, np.exp(log_size)).value[0]))
-        depths = _depths(style, usual) if depth is None else np.array([depth])
+        depths = depths_up_to(style, usual) if depth is None else np.array([depth])
         L = depths.astype(float)
         log_width, losses = _least(lambda x: loss(L, np.exp(x)), 0.0, WIDEST, len(depths))
         centres, least = np.exp(log_width), float(losses.min())
-    left = not fixed and usual > depths[0] and float(losses[depths == usual][0]) > least + NEAR
-    tried = _try(style, rule, law, budget, depths, centres, usual, fixed, width is not None, least)
+        at_usual = int(np.argmax(depths == usual))
+        law_params = float(even.grid(L[at_usual], centres[at_usual]).params.active_block)
+        left = depth is None and usual > depths[0] and float(losses[at_usual]) > least + NEAR
+    tried = _try(style, rule, law, budget, depths, centres, usual, width is not None, least)
     if tried is None:
         raise DeepwideError(why_nothing_fits(style, width is not None, False, int(np.rint(centres[0]))))
     shape, own_loss = tried
@@ -109,15 +103,16 @@ def best_spending(style: Style, law: DepthLaw, budget: Budget, depth: int | None
             "pipeline_stages, width_multiple or head_dim."
         )
     tokens = int(budget.amount / causal_training_flops(style.shape(*shape)))
-    return Spending(shape, max(1, tokens), left, law_params, float(on_law[0]) - own_loss if left else 0.0)
+    gain = float(losses[at_usual]) - own_loss if left else 0.0
+    return Spending(shape, max(1, tokens), left, float(usual), law_params, gain)
 
 
-def _loss(rule: ComputeLaw, law: DepthLaw, budget: Budget, grid: Any, fixed: bool) -> Floats:
+def _loss(rule: ComputeLaw, law: DepthLaw, budget: Budget, grid: Any) -> Floats:
     """ln of the expected loss of shapes that are trained on all tokens that the budget buys."""
     N, D = np.asarray(grid.params.active_block, dtype=float), budget.amount / causal_training_flops(grid.as_shape)
     with np.errstate(over="ignore"):
         own = np.log(rule.E + rule.A * N**-rule.alpha + rule.B * D**-rule.beta)
-    return np.asarray(own if fixed else own + own_costs(grid.depth, N, law))
+    return np.asarray(own + own_costs(grid.depth, N, law))
 
 
 def _least(loss: Callable[[Floats], Floats], start: float, end: float, count: int) -> tuple[Floats, Floats]:
@@ -135,16 +130,6 @@ def _least(loss: Callable[[Floats], Floats], start: float, end: float, count: in
     return np.where(at_left <= at_right, left, right), np.minimum(at_left, at_right)
 
 
-def _depths(style: Style, usual: int) -> Integers:
-    """Whole stages up to twice the law's depth, that depth among them; thinned where there are very many."""
-    stages = style.pipeline_stages
-    most = max(1, math.floor(usual * DEEPER / stages))
-    units = np.arange(1, most + 1)
-    if most > MOST_DEPTHS:
-        units = np.unique(np.append(np.rint(np.geomspace(1, most, MOST_DEPTHS)), usual // stages)).astype(np.int64)
-    return np.asarray(units * stages)
-
-
 def _try(
     style: Style,
     rule: ComputeLaw,
@@ -153,13 +138,12 @@ def _try(
     depths: Integers,
     widths: Floats,
     usual_depth: int,
-    fixed: bool,
     fixed_width: bool,
     least: float,
 ) -> tuple[tuple[int, int, int, int], float] | None:
     """The integer shape to take of those of these depths about these widths, and its loss; None: nothing divides."""
-    columns = []  # depth, width, head_dim, ff_width, loss, price, how unusual the heads are
-    for head_dim in HEAD_DIMS + BETWEEN if style.head_dim is None else (style.head_dim,):
+    columns = []
+    for head_dim in head_widths(style)[1]:
         step = width_step(style, head_dim)
         if step is None:
             continue
@@ -167,19 +151,11 @@ def _try(
         fits = (W % step == 0) & (W <= LARGEST)
         D, W = D[fits], W[fits]
         F = np.asarray(style.usual_ff_width(W))
-        grid = style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float))
-        price = np.where(usual_depth == D, 0, LEAVING_THE_LAW + 0.5 * np.abs(np.log(D / usual_depth)))
-        price = price + head_prices(style, W, head_dim) + MORE_ODD * odd_heads(W, head_dim)
-        narrowest = np.where(W >= 512, NARROW_HEADS, np.where(W >= SMALL_WIDTH, LEAST_HEADS, 1))
-        suits = (head_dim >= narrowest) & (head_dim <= 2 * ideal_head_dim(W)) | (style.head_dim is not None)
-        unusual = np.where(suits, head_dim in BETWEEN, 2)
-        columns.append((D, W, np.full_like(W, head_dim), F, _loss(rule, law, budget, grid, fixed), price, unusual))
+        loss = _loss(rule, law, budget, style.grid(D.astype(float), W.astype(float), head_dim, F.astype(float)))
+        price, kind = loss_apart(style, D, W, head_dim, usual_depth), heads_kind(style, W, head_dim)
+        columns.append((D, W, np.full_like(W, head_dim), F, loss, price, kind))
     if not columns or not sum(len(each[0]) for each in columns):
         return None
-    D, W, H, F, loss, price, unusual = (np.concatenate(values) for values in zip(*columns, strict=True))
-    for tier in range(3):
-        floor = float(np.min(loss, where=unusual <= tier, initial=np.inf))
-        if floor <= least + DEARER:
-            break
-    best = int(np.argmin(np.where((unusual <= tier) & (loss <= floor + NEAR), price, np.inf)))
-    return (int(D[best]), int(W[best]), int(H[best]), int(F[best])), float(loss[best])
+    tried = Tried(*(np.concatenate(values) for values in zip(*columns, strict=True)))
+    best = choose(tried, least)
+    return None if best is None else (tried.shape(best), float(tried.loss[best]))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from deepwide.shape.building import build_count as build_count
     from deepwide.shape.devices import DeviceMemory as DeviceMemory
     from deepwide.shape.devices import device_memory as device_memory
+    from deepwide.shape.devices import serving_share as serving_share
 
 __all__ = [
     "CONVENTIONS",
@@ -60,8 +61,10 @@ __all__ = [
     "inference_memory",
     "known_families",
     "read_config",
+    "serving_share",
     "training_memory",
     "write_config",
 ]
-_LATER = {"BuiltCount": "building", "build_count": "building", "DeviceMemory": "devices", "device_memory": "devices"}
+_LATER = {"BuiltCount": "building", "build_count": "building", "DeviceMemory": "devices", "device_memory": "devices",
+          "serving_share": "devices"}  # fmt: skip
 __getattr__ = partial(offered, __name__, _LATER)

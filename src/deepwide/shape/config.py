@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, quoted
-from deepwide.files import write_text
 from deepwide.shape.families import NO_TRANSFORMERS, family_named, known_families, known_family
 from deepwide.shape.family import LLAMA_LIKE, Fields, layers, whole
 from deepwide.shape.shape import Shape
@@ -122,6 +121,8 @@ def write_config(shape: Shape, family: str, path: str | Path | None = None) -> F
         raise DeepwideError(f"a config is written of a Shape, not of {quoted(shape)}.")
     config = family_named(family).write(shape)
     if path is not None:
+        from deepwide.files import write_text  # a plan does not wait for it
+
         write_text(config_path(path), json.dumps(config, indent=2) + "\n")
     return config
 

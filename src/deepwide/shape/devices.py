@@ -116,7 +116,7 @@ def device_memory(
 
     stage = max(range(p), key=lambda stage: sum(needed(stage)))
     weights, gradients, optimiser, activations, logits = needed(stage)
-    kv = 2 * max(1, shape.kv_heads // t) * shape.head_dim
+    kv = 2 * _kv_of_a_rank(shape, t)
     sliding = [len([i for i in shape.sliding_layers if i // layers == stage]) for stage in range(p)]
     cached = max((layers - few) * T + few * min(T, shape.window or T) for few in sliding)
     return DeviceMemory.model_construct(
@@ -140,18 +140,18 @@ def device_memory(
 
 
 def stage_params(shape: Shape, t: int, p: int, stage: int) -> int:
-    """Parameters of one device of a stage, routed experts apart."""
+    """Parameters of one device of a stage, routed experts apart; sizes that are arrays of real numbers give those."""
     d, norm = shape.width, NORM_VECTORS[shape.norm]
-    q, kv = shape.heads // t * shape.head_dim, max(1, shape.kv_heads // t) * shape.head_dim
-    f, into = shape.ff_width // t, 2 if shape.ff == "gated" else 1
+    q, kv = _part(shape.heads, t) * shape.head_dim, _kv_of_a_rank(shape, t)
+    f, into = _part(shape.ff_width, t), 2 if shape.ff == "gated" else 1
     own_norms = {"none": 0, "head": 2 * shape.head_dim, "full": q + kv}[shape.qk_norm]
     attention = d * (2 * q + 2 * kv) + shape.qkv_bias * (q + 2 * kv) + shape.out_bias * d + norm * own_norms
     feed_forward = (into + 1) * d * f + shape.ff_bias * (into * f + d)
     layer = attention + shape.block_norms * norm * d + shape.residual_scales
     mixtures = _mixtures(shape, p, stage)
-    rows, total = _up(shape.vocab, t), shape.depth // p * layer + (shape.depth // p - mixtures) * feed_forward
+    rows, total = _up(shape.vocab, t), _part(shape.depth, p) * layer + (_part(shape.depth, p) - mixtures) * feed_forward
     if moe := shape.experts:
-        shared = feed_forward_params(shape, moe.shared * moe.width // t) if moe.shared else 0
+        shared = feed_forward_params(shape, _part(moe.shared * moe.width, t)) if moe.shared else 0
         total += mixtures * (d * moe.experts + shared)
     if stage == 0:
         positions = (shape.context + shape.extra_positions) * d if shape.positions == "learned" else 0
@@ -166,7 +166,7 @@ def _mixtures(shape: Shape, p: int, stage: int) -> int:
     """How many layers of a stage have experts."""
     if shape.experts is None:
         return 0
-    layers = shape.depth // p
+    layers = _part(shape.depth, p)
     return layers - len([i for i in shape.experts.dense_layers if i // layers == stage])
 
 
@@ -174,8 +174,28 @@ def _routed_params(shape: Shape, t: int, p: int, e: int, stage: int) -> int:
     """Parameters of the routed experts on one device of a stage."""
     if shape.experts is None:
         return 0
-    expert = feed_forward_params(shape, shape.experts.width // t)
+    expert = feed_forward_params(shape, _part(shape.experts.width, t))
     return _mixtures(shape, p, stage) * (shape.experts.experts // e) * expert
+
+
+def serving_share(shape: Shape, t: int, p: int) -> tuple[int, int]:
+    """Parameters of the fullest device, and how many numbers it caches per token; of arrays of sizes, arrays.
+
+    No stage has more than the first or the last, and layers are alike.
+    """
+    first, last = (stage_params(shape, t, p, stage) + _routed_params(shape, t, p, 1, stage) for stage in (0, p - 1))
+    return first + (last > first) * (last - first), _part(shape.depth, p) * 2 * _kv_of_a_rank(shape, t)
+
+
+def _kv_of_a_rank(shape: Shape, t: int) -> int:
+    """Width of the keys of one tensor parallel rank: of one head where there are fewer heads than ranks."""
+    heads = _part(shape.kv_heads, t)
+    return (heads + (heads < 1) * (1 - heads)) * shape.head_dim
+
+
+def _part(amount: int, parts: int) -> int:
+    """A share of a whole number, rounded down; real numbers, or arrays of them, are divided as such."""
+    return amount // parts if isinstance(amount, int) else amount / parts
 
 
 def _layer(shape: Shape, batch: int, T: int, precision: str, t: int, *, sequence_parallel: bool) -> int:

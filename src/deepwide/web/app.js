@@ -104,7 +104,7 @@ function showOpinions(container, opinions) {
 }
 
 function candidateRow() {
-  const row = line("tr", "", 9);
+  const row = line("tr", "", 10);
   const last = document.createElement("td");
   const button = document.createElement("button");
   button.type = "button";

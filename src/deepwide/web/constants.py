@@ -60,15 +60,14 @@ PLANNER = {
     "least_heads": "LEAST_HEADS",
     "small_width": "SMALL_WIDTH",
     "tiny_heads": "TINY_HEADS",
-    "smaller": "SMALLER",
-    "spare": "SPARE",
-    "steps": "STEPS",
     "rounds": "ROUNDS",
-    "worth_leaving": "WORTH_LEAVING",
+    "likely": "LIKELY",
+    "kinds": "KINDS",
     "odd_heads": "ODD_HEADS",
     "stretching": "STRETCHING",
     "ratios": "RATIOS",
     "same_size": "SAME_SIZE",
+    "equal": "EQUAL",
     "depth_factors": "DEPTH_FACTORS",
     "bandwidth": "BANDWIDTH",
     "layer_us": "LAYER_US",
@@ -108,7 +107,7 @@ CONFIG = {
     "same_family": "SAME_FAMILY",
     "largest_bytes": "LARGEST_BYTES",
 }
-# The page plans dense shapes, without a machine or a limit on time.
+# The page plans dense shapes, without a machine, a limit on time or the memory of one device.
 NOT_ON_THE_PAGE = (
     "like", "experts", "active", "shared", "granularity", "machine", "latency", "throughput", "recompute"
 )  # fmt: skip
@@ -166,7 +165,7 @@ def plan_defaults() -> dict[str, Any]:
 
 def _choices(laws: list[str]) -> dict[str, list[str]]:
     return {
-        "kind": list(get_args(BudgetKind)),
+        "kind": [kind for kind in get_args(BudgetKind) if kind != "device"],
         "law": laws,
         "compute": list(COMPUTE_LAWS),
         "inference_precision": list(INFERENCE_BYTES),

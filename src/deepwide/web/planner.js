@@ -277,22 +277,21 @@ function bestSpending(style, laws, law, budget, fixedDepth, fixedWidth, prices) 
   budget.checkRange(style);
   checkFixed(style, fixedDepth, fixedWidth, prices);
   const rule = budget.constants.compute_laws[budget.compute];
-  const isFixed = fixedDepth !== null || fixedWidth !== null;
   const stages = style.pipeline_stages;
   const even = style.kv_heads !== null && style.head_dim === null ? style.withHeads(prices.narrow_heads) : style;
   const lossOf = (own, L, d, headDim, f) => {
     const [N, D] = [own.blocks(L, d, headDim, f), budget.amount / own.flops(L, d, headDim, f)];
-    const loss = Math.log(rule.E + rule.A * N ** -rule.alpha + rule.B * D ** -rule.beta);
-    return isFixed ? loss : loss + laws.ownCost(L, N, law);
+    return Math.log(rule.E + rule.A * N ** -rule.alpha + rule.B * D ** -rule.beta) + laws.ownCost(L, N, law);
   };
   const loss = (L, d) => lossOf(even, L, d, even.usualHead(d), even.realFf(d));
   const lawDepth = (x) => Math.max(1, clippedDepths(laws, law, Math.exp(x), prices.law_depths)[0]);
   const onTheLaw = (x) => loss(lawDepth(x), even.widthOfBlocks(lawDepth(x), Math.exp(x)));
-  const [logSize, onLaw] = leastBetween(Math.log(12), Math.log(prices.most_params * 16), onTheLaw, prices);
+  const [logSize] = leastBetween(Math.log(12), Math.log(prices.most_params * 16), onTheLaw, prices);
   const usual = usualDepths(style, lawDepth(logSize));
   let centres;
   let least;
   let left = false;
+  let atUsual = null;
   if (fixedWidth !== null) {
     const [logDepth, best] = leastBetween(0, Math.log(prices.deepest), (x) => loss(Math.exp(x), fixedWidth), prices);
     const unit = Math.max(1, Math.floor(Math.exp(logDepth) / stages));
@@ -303,7 +302,10 @@ function bestSpending(style, laws, law, budget, fixedDepth, fixedWidth, prices) 
     const sized = (fixedDepth === null ? depthsUpTo(style, usual, prices) : [fixedDepth]).map((L) => [L, ...leastBetween(0, prices.widest, (x) => loss(L, Math.exp(x)), prices)]);
     centres = sized.map(([L, x]) => [L, Math.exp(x)]);
     least = Math.min(...sized.map((each) => each[2]));
-    left = !isFixed && usual > sized[0][0] && sized.find(([L]) => L === usual)[2] > least + prices.near;
+    const [L, x, usualLoss] = sized.find(([each]) => each === usual) ?? sized[0];
+    const d = Math.exp(x);
+    atUsual = { L, N: even.blocks(L, d, even.usualHead(d), even.realFf(d)), loss: usualLoss };
+    left = fixedDepth === null && usual > sized[0][0] && usualLoss > least + prices.near;
   }
   const tried = [];
   for (const headDim of headDims(style)) {
@@ -313,31 +315,43 @@ function bestSpending(style, laws, law, budget, fixedDepth, fixedWidth, prices) 
       for (const W of allowedWidths(centre, step, fixedWidth !== null)) {
         if (W % step || W > prices.largest) continue;
         const F = style.usualFf(W);
-        let price = usual === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usual));
-        price = price + headPrice(style, W, headDim, prices) + prices.more_odd * oddHeads(W, headDim, prices);
-        const narrowest = W >= 512 ? prices.narrow_heads : W >= prices.small_width ? prices.least_heads : 1;
-        const suits = style.head_dim !== null || (headDim >= narrowest && headDim <= 2 * idealHeadDim(W, prices));
-        const unusual = suits ? Number(prices.between.includes(headDim)) : 2;
-        tried.push({ depth: D, width: W, head_dim: headDim, ff_width: F, loss: lossOf(style, D, W, headDim, F), price, unusual });
+        tried.push({ depth: D, width: W, head_dim: headDim, ff_width: F, loss: lossOf(style, D, W, headDim, F), price: lossApart(style, D, W, headDim, usual, prices), kind: headsKind(style, W, headDim, prices) });
       }
     }
   }
-  if (!tried.length) throw new Refusal(whyNothingFits(style, fixedWidth !== null, false, rint(centres[0][1])));
-  let some;
-  let floor;
-  for (let tier = 0; tier < 3; tier++) {
-    some = tried.filter((each) => each.unusual <= tier);
-    floor = some.reduce((one, other) => Math.min(one, other.loss), Infinity);
-    if (floor <= least + prices.dearer) break;
-  }
-  const best = some.filter((each) => each.loss <= floor + prices.near).reduce((one, other) => (other.price < one.price ? other : one));
+  const best = choose(tried, least, prices);
+  if (best === null) throw new Refusal(whyNothingFits(style, fixedWidth !== null, false, rint(centres[0][1])));
   if (best.loss > least + prices.most_loss) {
     throw new Refusal(`the best shape that divides as asked, ${best.depth} × ${best.width}, is expected to have ` +
       `${fixed(100 * Math.expm1(best.loss - least), 0)}% more loss than one that need not: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim.`);
   }
   const each = causalTrainingFlops(exact(style.shape(best.depth, best.width, best.head_dim, best.ff_width)));
   budget.tokens = BigInt(Math.max(1, Math.floor(budget.amount / each)));
-  return [best, { N: Math.exp(logSize), gain: left ? onLaw - best.loss : null }];
+  return [best, { ...atUsual, gain: left ? atUsual.loss - best.loss : null }];
+}
+
+// ---- which shape to take of many whose expected loss is nearly the least (planning/choosing.py)
+
+function lossApart(style, D, W, headDim, usualDepth, prices) {
+  return depthPrice(D, usualDepth, prices) + headPrice(style, W, headDim, prices) + prices.more_odd * oddHeads(W, headDim, prices);
+}
+
+// Whether heads are usual at a width (0), between the usual widths (1) or neither (2)
+function headsKind(style, W, headDim, prices) {
+  const narrowest = W >= 512 ? prices.narrow_heads : W >= prices.small_width ? prices.least_heads : 1;
+  const suits = style.head_dim !== null || (headDim >= narrowest && headDim <= 2 * idealHeadDim(W, prices));
+  return suits ? Number(style.head_dim === null && prices.between.includes(headDim)) : 2;
+}
+
+function choose(tried, least, prices) {
+  let best = null;
+  for (let kind = 0; kind < prices.kinds; kind++) {
+    const allowed = tried.filter((each) => each.kind <= kind);
+    const floor = allowed.reduce((one, other) => Math.min(one, other.loss), Infinity);
+    if (floor < Infinity) best = allowed.filter((each) => each.loss <= floor + prices.near).reduce((one, other) => (other.price < one.price ? other : one));
+    if (floor <= least + prices.dearer) break;
+  }
+  return best;
 }
 
 // Whole stages up to twice the law's depth, that depth among them; thinned where there are very many
@@ -366,22 +380,12 @@ function checkStages(style, law, shallowest, prices) {
   }
 }
 
-// The width that takes the budget at a depth; with anyHeads by the heads that leave most for parameters
-function fullestWidth(style, depth, amount, measure, anyHeads) {
-  const width = style.widthFor(depth, amount, measure);
-  if (!anyHeads || style.head_dim !== null || style.kv_heads === null) return width;
-  const narrowHeads = style.prices.narrow_heads;
-  const narrow = style.widthFor(depth, amount, measure, 1, narrowHeads); // has less cache
-  const fuller = style.blocks(depth, narrow, narrowHeads, style.realFf(narrow)) > style.blocks(depth, width, style.usualHead(width), style.realFf(width));
-  return fuller && narrow >= 512 ? narrow : width;
-}
-
 function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   budget.checkRange(style);
   checkFixed(style, fixedDepth, fixedWidth, prices);
   const measure = budget.measureOf(style);
   const exactly = (L, width) => ({ depth: [L, NaN, NaN], width, N: style.blocks(L, width, style.usualHead(width), style.realFf(width)), gain: null });
-  if (fixedDepth !== null) return exactly(fixedDepth, fullestWidth(style, fixedDepth, budget.amount, measure, ["memory", "flops"].includes(budget.kind)));
+  if (fixedDepth !== null) return exactly(fixedDepth, style.widthFor(fixedDepth, budget.amount, measure));
   if (fixedWidth !== null) {
     const L = style.depthFor(fixedWidth, style.realFf(fixedWidth), budget.amount, measure, style.usualHead(fixedWidth));
     if (L < 1) throw new Refusal(`width ${fixedWidth} leaves no room for one layer in this budget: make it narrower.`);
@@ -393,53 +397,7 @@ function findOptimum(style, laws, law, budget, fixedDepth, fixedWidth, prices) {
   let width = style.widthOfBlocks(curve[0], N);
   checkStages(style, law, curve[0], prices);
   if (predicted[0] < 1) width = style.widthFor(curve[0], budget.amount, measure);
-  const optimum = { depth: curve, width, N, gain: null };
-  return ["memory", "flops"].includes(budget.kind) ? withFewerLayers(style, laws, law, budget, optimum, prices) : optimum;
-}
-
-// Fewer layers than the law's where the budget then gives less expected loss: a layer takes cache or attention too
-function withFewerLayers(style, laws, law, budget, at, prices) {
-  const measure = budget.measureOf(style);
-  const rule = budget.constants.compute_laws[budget.surface];
-  const stages = style.pipeline_stages;
-  const others = Array.from({ length: prices.steps + 1 }, (_, k) => {
-    const L = Math.max(1, rint(at.depth[0] ** (1 - k / prices.steps) / stages)) * stages;
-    const sized = (headDim) => {
-      const width = style.widthFor(L, budget.amount, measure, 1, headDim);
-      const head = headDim ?? style.usualHead(width);
-      const heads = width / head;
-      const N = style.blocks(L, width, head, style.realFf(width));
-      const P = style.counter.total(L, width, heads, style.kv_heads ?? heads, head, style.realFf(width));
-      return { L, width, N, P };
-    };
-    let shape = sized(null);
-    if (style.head_dim === null && style.kv_heads !== null) {
-      const narrow = sized(prices.narrow_heads); // narrower heads have less cache
-      if (narrow.N > shape.N && narrow.width >= 512) shape = narrow;
-    }
-    return { ...shape, depthLoss: laws.ownCost(L, shape.N, law) };
-  });
-  // The law's own optimum comes first: that its depth, rounded, may have room for much more is leaving it, too
-  const [L, head, ff] = [at.depth[0], style.usualHead(at.width), style.realFf(at.width)];
-  const heads = at.width / head;
-  const N = style.blocks(L, at.width, head, ff);
-  const P = style.counter.total(L, at.width, heads, style.kv_heads ?? heads, head, ff);
-  const tried = [{ L, width: at.width, N, P, depthLoss: laws.ownCost(L, N, law) }, ...others];
-  let chosen = 0;
-  let gain = 0;
-  for (let round = 0; round < prices.rounds; round++) {
-    const here = tried[chosen];
-    const tokens = budget.tokens === null ? 20 * here.P : Number(budget.tokens);
-    const losses = tried.map((each) => {
-      const size = (here.P * each.N) / here.N;
-      return Math.log(rule.E + rule.A * size ** -rule.alpha + rule.B * tokens ** -rule.beta) + each.depthLoss;
-    });
-    const least = Math.min(...losses);
-    chosen = losses.findIndex((loss) => loss <= least + prices.worth_leaving);
-    gain = losses[0] - losses[chosen];
-  }
-  if (chosen === 0) return at;
-  return { ...at, depth: [tried[chosen].L, NaN, NaN], width: tried[chosen].width, gain };
+  return { depth: curve, width, N, gain: null };
 }
 
 // The block parameters at which a shape of the law's depth takes the budget, with heads that leave room for most
@@ -466,6 +424,74 @@ function sizeWithHeads(style, laws, law, budget, headDim, prices) {
   return Math.exp((low + high) / 2);
 }
 
+// ---- the shape that a budget of memory, or of FLOPs for given tokens, is best filled with (planning/filling.py)
+
+function fillBudget(style, laws, law, budget, fixedDepth, neverOver, prices) {
+  const optimum = findOptimum(style, laws, law, budget, fixedDepth, null, prices);
+  const usual = usualDepths(style, optimum.depth[0]);
+  const measure = budget.measureOf(style);
+  const rule = budget.constants.compute_laws[budget.surface];
+  const isFixed = fixedDepth !== null;
+  const widest = style.ff_is_free && budget.kind === "memory" ? prices.ff_stretch[1] : 1; // has no cache
+  const real = (isFixed ? [usual] : depthsUpTo(style, usual, prices)).map((L) => mostAt(style, budget.amount, measure, L, widest));
+  let best = real.find(({ L }) => L === usual);
+  let lossOf;
+  for (let round = 0; round < prices.rounds; round++) {
+    const perBlock = best.P / best.N;
+    const tokens = budget.tokens === null ? 20 * best.P : Number(budget.tokens);
+    lossOf = (L, N) => {
+      const loss = Math.log(rule.E + rule.A * (perBlock * N) ** -rule.alpha + rule.B * tokens ** -rule.beta);
+      return isFixed ? loss : loss + laws.ownCost(L, N, law);
+    };
+    for (const each of real) each.loss = lossOf(each.L, each.N);
+    best = real.reduce((one, other) => (other.loss < one.loss ? other : one));
+  }
+  const least = best.loss;
+  const tryAll = (depths, heads) => depths.flatMap(({ L: D, N: most }) => heads.flatMap((headDim) => {
+    const step = widthStep(style, headDim);
+    if (step > prices.largest) return [];
+    return [...new Set([1, widest])].flatMap((stretch) => {
+      // With as many keys as heads their width changes no count
+      const centre = style.widthFor(D, budget.amount, measure, stretch, style.kv_heads === null ? heads.find((each) => widthStep(style, each) <= prices.largest) : headDim);
+      return allowedWidths(centre, step, false).map((W) => {
+        const [F, usualFf, reached] = fittingFf(style, D, W, headDim, budget.amount, measure, neverOver, prices);
+        const fits = W % step === 0 && W <= prices.largest && !(neverOver && exceeds(reached, budget.amount));
+        const price = lossApart(style, D, W, headDim, usual, prices) + missPrice(reached, budget.amount, prices) + prices.stretching * Math.abs(Math.log(F / usualFf));
+        let size = style.blocks(D, W, headDim, F);
+        if (budget.kind === "flops") size = Math.min(size * Math.min(1, budget.amount / reached), most); // exceeding must not pay
+        const loss = fits ? lossOf(D, size) : Infinity;
+        return { depth: D, width: W, head_dim: headDim, ff_width: F, loss, price, kind: headsKind(style, W, headDim, prices) };
+      });
+    });
+  }));
+  let tried = tryAll(real.filter(({ loss }) => loss <= least + prices.likely), style.head_dim === null ? prices.head_dims : headDims(style));
+  const floor = tried.reduce((one, other) => (other.kind === 0 ? Math.min(one, other.loss) : one), Infinity);
+  if (floor + prices.near > least + prices.likely) tried = tryAll(real, headDims(style)); // others may be as good
+  const shape = choose(tried, least, prices);
+  if (shape === null) throw new Refusal(whyNothingFits(style, false, neverOver, rint(style.widthFor(usual, budget.amount, measure))));
+  const onLaw = mostAt(style, budget.amount, measure, optimum.depth[0], widest);
+  const lawLoss = lossOf(onLaw.L, onLaw.N);
+  const left = !isFixed && shape.depth < onLaw.L && lawLoss > least + prices.near;
+  refuseWhatIsFar(style, budget, measure, shape, prices);
+  return [shape, { depth: [usual, NaN, NaN], L: onLaw.L, N: onLaw.N, gain: left ? lawLoss - shape.loss : null }];
+}
+
+// The most parameters at a depth: with the widest feed-forward, and with narrow heads if they leave more
+function mostAt(style, amount, measure, L, stretch) {
+  const { prices } = style;
+  const sized = (headDim) => {
+    const width = style.widthFor(L, amount, measure, stretch, headDim);
+    const head = headDim ?? style.usualHead(width);
+    const heads = width / head;
+    const F = stretch * style.realFf(width);
+    return { L, width, N: style.blocks(L, width, head, F), P: style.counter.total(L, width, heads, style.kv_heads ?? heads, head, F) };
+  };
+  const usual = sized(null);
+  if (style.head_dim !== null || style.kv_heads === null) return usual;
+  const narrow = sized(prices.narrow_heads);
+  return narrow.N > usual.N && narrow.width >= 512 ? narrow : usual;
+}
+
 // ---- the integer shape nearest to it
 
 export function idealHeadDim(width, prices) {
@@ -474,32 +500,40 @@ export function idealHeadDim(width, prices) {
 
 export const widthStep = (style, headDim) => lcm(headDim * style.heads_share, style.width_multiple ?? 1);
 
-// One shape of a depth, a width and the feed-forward that meets the target best, and its price
-function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, size, prices) {
+// The feed-forward width that meets the target best, the usual one, and what is reached
+function fittingFf(style, D, W, headDim, target, measure, neverOver, prices) {
   const usual = style.usualFf(W);
   const measured = (F) => measure(D, W, headDim, F);
-  let F = usual;
-  let reached = measured(usual);
-  if (style.ff_is_free) {
-    const unit = style.ffUnit(W);
-    const perUnit = measured(usual + unit) - reached;
-    let more = (target - reached) / perUnit;
-    const savesLittle = perUnit * (usual / unit) < prices.stretching * reached;
-    if (!neverOver && more < 0 && savesLittle && reached < target * Math.exp(prices.close)) more = 0;
-    const [narrow, wide] = prices.ff_stretch.map((factor) => rint((usual * factor) / unit));
-    F = Math.min(Math.max(usual / unit + (neverOver ? Math.floor(more) : rint(more)), Math.max(1, narrow)), wide);
-    F = Math.trunc(F) * unit;
-    reached = measured(F);
-  }
+  const reached = measured(usual);
+  if (!style.ff_is_free) return [usual, usual, reached];
+  const unit = style.ffUnit(W);
+  const perUnit = measured(usual + unit) - reached;
+  let more = (target - reached) / perUnit;
+  const savesLittle = perUnit * (usual / unit) < prices.stretching * reached;
+  if (!neverOver && more < 0 && savesLittle && reached < target * Math.exp(prices.close)) more = 0;
+  const [narrow, wide] = prices.ff_stretch.map((factor) => rint((usual * factor) / unit));
+  const units = Math.min(Math.max(usual / unit + (neverOver ? Math.floor(more) : rint(more)), Math.max(1, narrow)), wide);
+  const F = Math.trunc(units) * unit;
+  return [F, usual, measured(F)];
+}
+
+// Floats count to 2^53 exactly, and beyond one stays clear of rounding
+const exceeds = (reached, target) => reached > (target < 2 ** 53 ? target : target * (1 - 1e-15));
+
+function missPrice(reached, target, prices, close = prices.close) {
+  const miss = Math.abs(Math.log(reached / target));
+  return miss + prices.missing * Math.max(0, miss - close);
+}
+
+const depthPrice = (D, usualDepth, prices) => (usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth)));
+
+// One shape of a depth, a width and the feed-forward that meets the target best, and its price
+function attempt(style, D, W, headDim, target, usualDepth, measure, neverOver, step, prices, close) {
+  const [F, usual, reached] = fittingFf(style, D, W, headDim, target, measure, neverOver, prices);
   let score = Infinity;
-  const limit = target < 2 ** 53 ? target : target * (1 - 1e-15);
-  if (W % step === 0 && W <= prices.largest && !(neverOver && reached > limit)) {
-    const miss = Math.abs(Math.log(reached / target));
-    score = miss + prices.missing * Math.max(0, miss - prices.close);
-    score += usualDepth === D ? 0 : prices.leaving_the_law + 0.5 * Math.abs(Math.log(D / usualDepth));
-    score += headPrice(style, W, headDim, prices);
+  if (W % step === 0 && W <= prices.largest && !(neverOver && exceeds(reached, target))) {
+    score = missPrice(reached, target, prices, close) + depthPrice(D, usualDepth, prices) + headPrice(style, W, headDim, prices);
     score += prices.stretching * Math.abs(Math.log(F / usual));
-    if (size !== null) score += prices.smaller * Math.max(0, Math.log(size / style.blocks(D, W, headDim, F)) - prices.spare);
   }
   return { depth: D, width: W, head_dim: headDim, ff_width: F, score, reached };
 }
@@ -547,12 +581,11 @@ function depthsAt(style, W, target, measure, headDim, prices) {
   });
 }
 
-export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false, keepSize = false } = {}) {
+export function roundShape(style, amount, depth, width, measure, { fixedDepth = false, fixedWidth = false, neverOver = false, close = style.prices.close } = {}) {
   const { prices } = style;
   const usual = usualDepths(style, depth);
   const moved = !fixedWidth && Math.abs(Math.log(usual / depth)) > 0.1;
-  const centre = moved ? fullestWidth(style, usual, amount, measure, keepSize) : width;
-  const size = keepSize ? style.blocks(moved ? usual : depth, centre, style.usualHead(centre), style.realFf(centre)) : null;
+  const centre = moved ? style.widthFor(usual, amount, measure) : width;
   const ideal = idealHeadDim(centre, prices);
   let best = null;
   let search; // stays undefined where there was no need for one
@@ -569,16 +602,16 @@ export function roundShape(style, amount, depth, width, measure, { fixedDepth = 
       const scores = [];
       for (const W of allowedWidths(centre, step, fixedWidth)) {
         for (const D of otherDepths ? depthsAt(style, W, amount, measure, headDim, prices) : [usual]) {
-          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, size, prices));
+          scores.push(attempt(style, D, W, headDim, amount, usual, measure, neverOver, step, prices, close));
         }
       }
       const least = scores.reduce((one, other) => (other.score < one.score ? other : one));
       if (least.score < (best?.score ?? Infinity)) best = least;
     }
   }
-  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > prices.close) {
+  if (best === null || best.score > prices.dear || Math.abs(Math.log(best.reached / amount)) > close) {
     const wide = fixedWidth ? rint(width) : null;
-    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver, size });
+    search = searchWidely(style, amount, usual, measure, { width: wide, fixedDepth, neverOver, close });
     if (search !== null && search.best.score < (best?.score ?? Infinity)) best = search.best;
   }
   if (best === null) throw new Refusal(whyNothingFits(style, fixedWidth, neverOver, rint(width)));
@@ -594,7 +627,7 @@ function allDepths(style, usual, prices) {
   return [...new Set(geometric(low, high, prices.most_depths).map(rint))].sort((a, b) => a - b).map((each) => each * stages);
 }
 
-export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false, size = null } = {}) {
+export function searchWidely(style, target, usual, measure, { width = null, fixedDepth = false, neverOver = false, close = style.prices.close } = {}) {
   const { prices } = style;
   const depths = fixedDepth ? [usual] : allDepths(style, usual, prices);
   const stretches = style.ff_is_free ? [prices.ff_stretch[0], 1, prices.ff_stretch[1]] : [1];
@@ -613,7 +646,7 @@ export function searchWidely(style, target, usual, measure, { width = null, fixe
     depths.forEach((D, row) => {
       const across = width === null ? widths[row].flatMap((w) => [0, 1].map((more) => Math.max(1, Math.floor(w / step) + more) * step)) : [width];
       for (const W of across) {
-        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, size, prices);
+        const one = attempt(style, D, W, headDim, target, usual, measure, neverOver, step, prices, close);
         if (!Number.isFinite(one.score)) continue;
         tried += 1;
         one.miss = Math.abs(Math.log(one.reached / target));
@@ -641,13 +674,17 @@ function whyNothingFits(style, fixedWidth, neverOver, width) {
 function roundOptimum(style, budget, optimum, fixedSide, neverOver, prices) {
   const measure = budget.measureOf(style);
   const rounded = roundShape(style, budget.amount, optimum.depth[0], optimum.width, measure,
-    { fixedDepth: fixedSide === "depth", fixedWidth: fixedSide === "width", neverOver, keepSize: ["memory", "flops"].includes(budget.kind) });
+    { fixedDepth: fixedSide === "depth", fixedWidth: fixedSide === "width", neverOver });
+  refuseWhatIsFar(style, budget, measure, rounded, prices);
+  return rounded;
+}
+
+function refuseWhatIsFar(style, budget, measure, rounded, prices) {
   const reached = measure(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
   if (Math.abs(Math.log(reached / budget.amount)) > Math.log(prices.too_far)) {
     throw new Refusal(`the nearest shape that divides as asked, ${rounded.depth} × ${rounded.width}, misses the budget by more than a factor ` +
       `${prices.too_far}: loosen kv_heads, tensor_parallel, pipeline_stages, width_multiple or head_dim.`);
   }
-  return rounded;
 }
 
 // ---- the plan
@@ -693,6 +730,8 @@ export function makePlan(settings, constants, laws) {
   let optimum;
   if (budget.compute) {
     [rounded, optimum] = bestSpending(style, laws, law, budget, settings.depth, settings.width, prices);
+  } else if (["memory", "flops"].includes(budget.kind) && settings.width === null) {
+    [rounded, optimum] = fillBudget(style, laws, law, budget, settings.depth, neverOver, prices);
   } else {
     optimum = findOptimum(style, laws, law, budget, settings.depth, settings.width, prices);
     rounded = roundOptimum(style, budget, optimum, fixedSide, neverOver, prices);
@@ -728,7 +767,7 @@ export function makePlan(settings, constants, laws) {
   return {
     budget, style, law, law_params, law_depth, shape, params, tokens, candidates, search, reached,
     fixed: left ? "budget" : fixedSide,
-    fewer_layers: left ? { law_size: optimum.N, gain: optimum.gain } : null,
+    fewer_layers: left ? { law_depth: optimum.L, law_params: optimum.N, gain: optimum.gain } : null,
     data_parallel: settings.data_parallel,
     zero: settings.zero,
     batch: settings.batch,
@@ -756,7 +795,7 @@ function halfOf(P) {
 
 // About the same block parameters at other depths; those that constraints push off the size are left out
 function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds, constants) {
-  const { same_size: SAME, depth_factors: FACTORS } = constants.planner;
+  const { same_size: SAME, equal: EQUAL, depth_factors: FACTORS } = constants.planner;
   const stages = style.pipeline_stages;
   const N = Number(blocks);
   const lawDepth = laws.depthAt(law, lawParams);
@@ -764,7 +803,7 @@ function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds
   const bestSeconds = decodeSeconds(best);
   return depths.flatMap((depth) => {
     const width = style.widthFor(depth, N, style.blocks);
-    const rounded = roundShape(style, N, depth, width, style.blocks, { fixedDepth: true });
+    const rounded = roundShape(style, N, depth, width, style.blocks, { fixedDepth: true, close: EQUAL });
     const shape = rounded.depth === best.depth ? best : style.shape(rounded.depth, rounded.width, rounded.head_dim, rounded.ff_width);
     const block = countParams(exact(shape)).block;
     if (Math.abs(divide(block, blocks) - 1) > SAME) return [];
@@ -772,6 +811,7 @@ function findCandidates(style, best, blocks, law, laws, lawParams, decodeSeconds
       shape, block,
       depth: shape.depth,
       width: shape.width,
+      size_percent: 100 * (divide(block, blocks) - 1),
       depth_over_law: shape.depth / lawDepth,
       loss_percent: laws.cost(shape.depth, best.depth, N, law),
       extrapolated: laws.outsideTheData(shape.depth, N, law) !== null,

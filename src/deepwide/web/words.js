@@ -47,7 +47,7 @@ function planNotes(plan, laws, prices) {
   const N = Number(plan.params.block);
   const notes = [];
   const note = (code, text) => notes.push({ code, text });
-  if (plan.fewer_layers !== null) note("fewer-layers", fewerLayers(plan, laws));
+  if (plan.fewer_layers !== null) note("fewer-layers", fewerLayers(plan));
   if (plan.search !== null) note("budget-missed", missed(plan, prices));
   note("cost-source", costSource(law, laws, shape, N, prices.cost_source));
   notes.push(...lawNotes(law, laws, N));
@@ -120,15 +120,14 @@ function whyTinyHeads({ style, shape, budget, law_depth: lawDepth }, { least_hea
   return `; heads of ${least} would need a width of ${grouped(width)}, and at this budget ${layers}`;
 }
 
-function fewerLayers({ budget, law, shape, fewer_layers: { law_size: N, gain } }, laws) {
+function fewerLayers({ budget, law, shape, fewer_layers: { law_depth: L, law_params: N, gain } }) {
   let takes = `attention over ${grouped(shape.context)} tokens takes FLOPs`;
   if (budget.kind === "memory") {
     const whole = exact(shape);
     takes = `the cache takes ${showBytes(2n * BigInt(budget.batch) * whole.context * cacheElements(whole))}`;
     if (shape.kv_heads === shape.heads && shape.heads > 1) takes += ", and less with fewer key/value heads";
   }
-  const layers = plural(rint(Math.max(1, laws.depthAt(law, N))), "layer");
-  return `in every layer ${takes}, so fewer layers lose less: the best shape of this budget on the ${law.name} law has ${layers}, ${showCount(N)} block parameters ` +
+  return `in every layer ${takes}, so fewer layers lose less: with the ${general(L, 3)} layers of the ${law.name} law this budget gives ${showCount(N)} block parameters ` +
     `and ${signedPercent(Math.expm1(gain), 1)} of expected loss`;
 }
 
@@ -207,7 +206,8 @@ export function planWords(plan, laws, constants) {
       return {
         chosen,
         depth: c.depth,
-        cells: [String(c.depth), grouped(c.width), `${c.shape.heads} of ${c.shape.head_dim}`, showCount(c.block), `${fixed(c.depth_over_law, 2)}×`, chosen ? "–" : percent(c.loss_percent),
+        cells: [String(c.depth), grouped(c.width), `${c.shape.heads} of ${c.shape.head_dim}`, grouped(c.shape.ff_width),
+          showCount(c.block) + (Math.abs(c.size_percent) <= 100 * constants.planner.equal ? "" : ` (${signed(c.size_percent, 1)}%)`), `${fixed(c.depth_over_law, 2)}×`, chosen ? "–" : percent(c.loss_percent),
           `${fixed(c.step_time, 2)}×`, `${fixed(c.decode_time, 2)}×`, chosen ? "← this plan" : c.extrapolated ? "extrapolated" : ""],
       };
     }),
