@@ -304,11 +304,11 @@ def mean_loss(row: Row, p: Floats, L: Floats, N: Floats, D: Floats) -> Floats:
     if row.bowl == "ratio":  # r − 1 − ln r, r = ratio of width to depth over the best one's, as curved at the best
         off = c * side * 8 / 9 * (np.exp(-1.5 * z) - 1 + 1.5 * z)
     if row.bowl == "liu":  # its powers of depth and of width at equal size
-        off = c * 2 / 1.55 * (np.expm1(-1.07 * z) / 1.07 + np.expm1(0.48 * z) / 0.48)
+        off = c * side * 2 / 1.55 * (np.expm1(-1.07 * z) / 1.07 + np.expm1(0.48 * z) / 0.48)
     elif row.bowl == "flat":
-        off = c * z**2 / (1 + z**2 / 2)
+        off = c * side * z**2 / (1 + z**2 / 2)
     elif row.bowl == "cliff":
-        off = c * (z**2 + np.where(z < -1.1, 2.0, 0.0))
+        off = c * side * (z**2 + np.where(z < -1.1, 2.0, 0.0))
     if row.truth == "a rate ever worse for deep":
         excess = np.maximum(np.log(N) - MIDDLE, 0)
         off = c * side * ((np.log(L) - power(p[6:], np.log(N))) ** 2 + p[8] * (np.log(L) * excess) ** 2)

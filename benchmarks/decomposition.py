@@ -46,7 +46,9 @@ def _known(**values: tuple[float, float]) -> Callable[[ExitStack], Any]:
 
 SWITCHES: Mapping[str, Callable[[ExitStack], Any]] = {
     "nothing": lambda _: None,
-    "no misfit, smooth or by depth": lambda stack: stack.enter_context(patch.object(mixed, "MISFIT", ((0.0, 1.0),))),
+    "no misfit, smooth or by depth": lambda stack: stack.enter_context(
+        patch.dict(mixed.DOUBTS, {"smooth": ((0.0, 1.0),), "depth": ((0.0, 1.0),)})
+    ),
     "the bowl is symmetric": _known(skew=(0.0, 1e-4), tail=(0.0, 1e-4)),
     "its sides are parabolas": _known(tail=(0.0, 1e-4)),
     "its curvature is the same at all sizes": _known(curvature_size=(0.0, 1e-4)),
