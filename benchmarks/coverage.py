@@ -35,7 +35,7 @@ from deepwide.quantities import Floats, Numbers
 
 COMMAND = "python -m benchmarks.coverage --out results/fit/coverage.json"
 COMMAND_LATER = "python -m benchmarks.coverage --later --number 40 --out results/fit/coverage_later.json"
-FRESH = 40_000  # seeds from here on were not used to choose anything
+FRESH = 50_000  # seeds from here on were not used to choose anything
 PLACES = ("middle", "largest", "10x", "100x")
 Best = Callable[[Floats, Floats], Floats]  # parameters of the truth, ln size -> ln best depth
 MIDDLE = math.log(2e5)

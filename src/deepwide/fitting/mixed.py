@@ -31,7 +31,7 @@ USUAL_NOISE = 0.01
 SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
-MISFIT = ((0.0, 0.65), (0.5, 0.15), (1.0, 0.12), (2.0, 0.08))
+MISFIT = ((0.0, 0.78), (0.5, 0.1), (1.0, 0.08), (2.0, 0.04))
 # r of what all lengths of a shape share: nearly sure if they are checkpoints of one run, and a table does not say so.
 ONE_RUN = ((0.0, 0.25), (1.0, 0.25), (2.5, 0.25), (6.0, 0.25))
 DOUBTS = {"smooth": MISFIT, "depth": MISFIT, "run": ONE_RUN}
