@@ -203,6 +203,7 @@ NEWEST = (
     Row("two seeds of 8 shapes", "8", seeds=(2,)),
     Row("3 lengths of each shape, a run's own noise 0.3%", "K", noise=0.002, run=0.003, lengths_per_run=3, **LARGE),  # type: ignore[arg-type]
     Row("12 shapes on a ladder", "l", **LARGE),  # type: ignore[arg-type]
+    *(Row(f"truth {truth}, widths × depths", "D", truth) for truth in ("ceiling", "levine")),  # a user's question
 )
 
 

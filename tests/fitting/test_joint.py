@@ -389,3 +389,19 @@ def test_a_fit_saved_before_bowls_had_tails_still_gives_its_law(answer: JointFit
     assert "layers" in old.summary()
     with pytest.raises(DeepwideError, match="fit again"):
         old.predict(4, 1e6)
+
+
+def test_diverged_runs_that_decide_where_the_best_depth_is_are_a_warning() -> None:
+    """Two deep runs diverged for their rate: counted as bad depths, they make the best one shallower."""
+    L, N = (g.ravel() for g in np.meshgrid([2.0, 4, 8, 16, 32, 64], np.geomspace(1e7, 1e9, 6)))
+    best = 21 * (N / 1e9) ** 0.35
+    noise = np.random.default_rng(1).normal(0, 0.003, len(L))
+    loss = np.exp(np.log(1.7 + 0.9 * (N / 1e8) ** -0.3) + 0.02 * np.log(L / best) ** 2 + noise)
+    codes = {}
+    for name, bad in (("deep", (L == 64) & (N > 3e8)), ("one far off", (L == 2) & (N > 9e8))):
+        runs = Runs.of(depth=L, block_params=N, loss=np.where(bad, np.nan, loss), diverged=bad)
+        codes[name] = {note.code: dict(note.data) for note in fit_joint(runs).warnings}
+    assert "diverged-decide" not in codes["one far off"]
+    warned = codes["deep"]["diverged-decide"]
+    assert warned["count"] == 2
+    assert warned["low"] < 21 < warned["high"]

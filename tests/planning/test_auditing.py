@@ -150,7 +150,7 @@ def test_far_beyond_the_data_no_loss_is_quoted() -> None:
 
 def test_a_law_at_odds_with_the_loss_data_is_said_to_be() -> None:
     shape = Shape(depth=12, width=874, heads=2)
-    deep = TransitionLaw(name="mine", a=2.4, b=0.025)
+    deep = TransitionLaw(name="mine", a=2.4, b=0.029)
     verdict = audit(shape, law=deep)
     assert verdict.verdict.outcome == "too shallow"
     assert verdict.cost == "negative"

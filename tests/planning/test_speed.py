@@ -177,14 +177,15 @@ def test_a_flops_budget_is_spent_whole_within_a_limit() -> None:
     assert given.train_flops <= 1.001e22, "tokens that are given stay"
 
 
-def test_a_limit_that_binds_takes_what_is_better_than_the_plan_without_one() -> None:
-    """A quicker shape of less expected loss was left out, for one of more."""
+@pytest.mark.parametrize("budget", ["350MB", "510MB", "2GB", "9GB"])
+def test_a_limit_that_binds_costs_loss(budget: str) -> None:
+    """A quicker shape of less expected loss was left out of the plan without a limit."""
     options: dict[str, Any] = {"kind": "memory", "machine": "eager"}
-    free = limited("510MB", **options).speed
+    free = limited(budget, **options).speed
     assert free is not None
-    quick = limited("510MB", **options, latency=f"{900 * free.decode_seconds.value:.6f}ms").speed
+    quick = limited(budget, **options, latency=f"{900 * free.decode_seconds.value:.6f}ms").speed
     assert quick is not None
-    assert quick.loss_percent.value < 0
+    assert quick.loss_percent.value > -0.05, "no more than shapes are told apart by"
     assert not quick.without_limit.chosen
 
 

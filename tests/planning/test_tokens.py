@@ -126,7 +126,7 @@ def test_tokens_that_were_given_stay() -> None:
 
 
 def test_what_divides_far_from_the_best_size_is_refused() -> None:
-    with pytest.raises(DeepwideError, match=r"3 × 8192, is expected to have \d+% more loss than one that need not"):
+    with pytest.raises(DeepwideError, match=r"4 × 8192, is expected to have \d+% more loss than one that need not"):
         spent("1e18", width_multiple=8192)
 
 

@@ -134,6 +134,23 @@ def test_the_run_on_afrikaans_stands_on_the_page_too() -> None:
     )
 
 
+def test_the_run_on_sepedi_and_setswana_stands_on_the_page_too() -> None:
+    check_judged_by_the_rules_that_stand_here("low-resource", "sotho-tswana")
+    measured = published("low-resource", "sotho-tswana").measured
+    shapes = measured.tables["shapes"]
+    for pair in ("en-nso", "en-tn"):
+        for examples in (3000, 0):
+            losses = [row["loss"] for row in shapes if (row["pair"], row["examples"]) == (pair, examples)]
+            check_said_on_the_page(f"| least loss | {' | '.join(f'{loss:.2f}' for loss in losses)} |")
+    less = measured.numbers[DEEP_LOSS]
+    assert less.low is not None
+    assert less.high is not None
+    check_said_on_the_page(
+        f"6 + 6 layers lose {less.value:.2f} of loss to 3 + 3 ({less.low:.2f} to {less.high:.2f})",
+        f"no network translates: {max(row['bleu'] for row in shapes):.1f} BLEU at most",
+    )
+
+
 def test_the_page_quotes_the_difference_that_the_rule_judges() -> None:
     less = published("low-resource").measured.numbers[DEEP_BLEU]
     assert less.low is not None

@@ -172,9 +172,10 @@ def plan(
 
     Counts block parameters (the non-embedding parameters) by default, with experts those that a token passes through.
     """
+    from deepwide.planning import BudgetKind
     from deepwide.planning import plan as make_plan
 
-    kinds = {"total": total, "flops": flops, "memory": memory, "device": device_memory}
+    kinds: dict[BudgetKind, bool] = {"total": total, "flops": flops, "memory": memory, "device": device_memory}
     if sum(kinds.values()) > 1:
         raise DeepwideError("--total, --flops, --memory and --device-memory are kinds of budget: choose one.")
     _check_plot(plot)

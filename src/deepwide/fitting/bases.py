@@ -13,26 +13,32 @@ from deepwide.fitting.model import Design
 from deepwide.laws import transition_law
 from deepwide.quantities import Floats
 
+FEWEST_SPARE = 6  # cells beyond the parameters: with fewer the correction decides, not the runs
+POWERS = np.linspace(-0.2, 0.8, 101)
+
 
 def compare_bases(y: Floats, design: Design, log_size: Floats) -> dict[str, float]:
-    """AICc of each law of growth above the least; empty where there are too few cells for them."""
+    """AICc of each law of growth above the least; empty where there are too few cells for them.
+
+    The bowl about each law may be skewed: a cubic in ln depth over the law's depth.
+    """
     s, x = design.s, design.x
     columns = [np.ones_like(s), s, s**2]
     columns += [] if design.t is None else [design.t, design.t**2]
     places = {
-        "a power of the size": x,
-        "constant ratio of width to depth": x - s / 3,
-        "the levine law's shape": x - np.log(transition_law().depth(np.exp(log_size)).value),
-        "one depth at all sizes": x,
+        "a power of the size": [x - power * s for power in POWERS],
+        "constant ratio of width to depth": [x - s / 3],
+        "the levine law's shape": [x - np.log(transition_law().depth(np.exp(log_size)).value)],
+        "one depth at all sizes": [x],
     }
     values = {}
-    for name, u in places.items():
-        X = np.column_stack([*columns, u, u**2, *([s * u] if name.startswith("a power") else [])])
-        k = int(np.linalg.matrix_rank(X)) + 1
+    for name, ways in places.items():
+        tables = [np.column_stack([*columns, u, u**2, u**3]) for u in ways]
+        k = int(np.linalg.matrix_rank(tables[0])) + 1 + (len(ways) > 1)
         spare = len(y) - k - 1
-        if spare < 1:
+        if spare < FEWEST_SPARE:
             return {}
-        off = y - X @ np.linalg.lstsq(X, y)[0]
-        values[name] = len(y) * math.log(max(float(off @ off), 1e-300) / len(y)) + 2 * k + 2 * k * (k + 1) / spare
+        squares = min(float(np.sum((y - X @ np.linalg.lstsq(X, y)[0]) ** 2)) for X in tables)
+        values[name] = len(y) * math.log(max(squares, 1e-300) / len(y)) + 2 * k + 2 * k * (k + 1) / spare
     least = min(values.values())
     return {name: value - least for name, value in sorted(values.items(), key=lambda item: item[1])}

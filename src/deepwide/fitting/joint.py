@@ -341,6 +341,7 @@ def fit_joint(
     place = _place_at_centre(inferred)
     known = _known_sizes(inferred, design, math.sqrt(sigma2))
     leverage = _leverage(inferred, design, cells)[np.unique(runs.groups, return_inverse=True)[1]]
+    separate = examine and "run" not in r2  # lengths that may be of one run are no evidence each
     fit = JointFit(
         source=runs.source,
         runs=len(runs),
@@ -371,12 +372,12 @@ def fit_joint(
         x_range=(float(x.min() - place), float(x.max() - place)),
         known_sizes=(centre * math.exp(known[0]), centre * math.exp(known[1])),
         bases=compare_bases(_without_embeddings(cells.y, inferred, design), design, np.log(size[at]))
-        if examine
+        if separate
         else {},
     )
     if not examine:
         return fit
-    warnings = (*fit.warnings, *_beyond(fit, runs))
+    warnings = (*fit.warnings, *_beyond(fit, runs), *_diverged(fit, runs))
     return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
 
@@ -503,6 +504,24 @@ def _beyond(fit: JointFit, runs: Runs) -> list[Note]:
         if best > depth if side == "deepest" else best < depth:
             return [note("best-beyond-depths", size=size, best=best, depth=depth, side=side)]
     return []
+
+
+def _diverged(fit: JointFit, runs: Runs) -> list[Note]:
+    """Whether the best depth of the largest size moves out of its interval without the runs that diverged."""
+    if fit.declined or not fit.diverged:
+        return []
+    try:
+        again = fit_joint(runs.select(~runs.diverged), counting=fit.counting, examine=False)
+    except DeepwideError:
+        return []
+    if again.declined:
+        return [note("diverged-decide", count=fit.diverged, size=None, best=None, low=None, high=None)]
+    size = fit.params_range[1]
+    stated, without = fit.best_depth(size)[0], again.best_depth(size)[0]
+    if (stated.low or 0.0) <= without.value <= (stated.high or math.inf):
+        return []
+    best = {"best": without.value, "low": without.low, "high": without.high}
+    return [note("diverged-decide", count=fit.diverged, size=size, **best)]
 
 
 def _spread_normals(number: int) -> Floats:

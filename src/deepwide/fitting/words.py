@@ -53,6 +53,18 @@ def group_name(depth: float, size: float) -> str:
     return f"depth {depth:g} at {show_count(round(size))}"
 
 
+def _diverged(count: int, size: float | None, best: float | None, low: float | None, high: float | None) -> str:
+    runs = "the run that diverged" if count == 1 else f"the {count} runs that diverged"
+    moved = "these runs would show no best depth"
+    if size is not None and best is not None:
+        shown = show_interval(Interval(best, low, high))
+        moved = f"the best depth at {show_size(size)} would be {shown}, outside its interval"
+    return (
+        f"without {runs} {moved}: a diverged run counts as worse than all runs near its size, so leave out those that "
+        "diverged for another reason than their depth, such as the learning rate"
+    )
+
+
 def _left_out(count: int, name: str, sign: str, value: float | str, blank: bool) -> str:
     shown = value if isinstance(value, str) else f"{value:g}"
     beyond = {"<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}"}[sign]
@@ -228,6 +240,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"the bowl is steeper on the {'shallow' if skew > 0 else 'deep'} side (by a factor "
         f"{(1 + min(abs(skew), 0.9)) / (1 - min(abs(skew), 0.9)):.1f})"
     ),
+    "diverged-decide": _diverged,
     "best-beyond-depths": lambda size, best, depth, side: (
         f"the best depth at {show_size(size)}, {best:.3g}, lies beyond the {side} run, {depth:g} layers: no run shows "
         f"that loss rises again there, so runs that are {'deeper' if side == 'deepest' else 'shallower'} are needed"
