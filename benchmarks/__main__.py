@@ -41,6 +41,7 @@ class Step(NamedTuple):
 STEPS = (
     Step("journeys"),
     Step("planner"),
+    Step("memory_plans"),
     Step("separation.growth"),
     Step("separation.ideal"),
     Step("logic", "--write"),

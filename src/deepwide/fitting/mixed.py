@@ -223,12 +223,12 @@ def posterior(
     log, theta, A = at(log_sigma)
     log = log + np.log(half)[:, None]  # each stands for a range of ln σ that is its setting's own
     weights = np.exp(log - log.max())
-    kept = weights > NEGLIGIBLE * weights.sum()
-    which = np.nonzero(kept)[0]
-    sigma2 = np.exp(2 * log_sigma[kept])
-    scales = sigma2[:, None, None] * _inverse(A[kept])
-    weights = weights[kept] / weights[kept].sum()
-    return Mixture(weights, theta[kept] + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
+    likely = weights > NEGLIGIBLE * weights.sum()
+    which = np.nonzero(likely)[0]
+    sigma2 = np.exp(2 * log_sigma[likely])
+    scales = sigma2[:, None, None] * _inverse(A[likely])
+    weights = weights[likely] / weights[likely].sum()
+    return Mixture(weights, theta[likely] + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
 
 
 def _inverse(A: Floats) -> Floats:

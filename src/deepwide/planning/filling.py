@@ -129,7 +129,7 @@ class _Search:
         """The shape to take for each budget, and its loss."""
         likely = self.losses <= self.least[self.real.row] + LIKELY
         tried = self._try(np.flatnonzero(likely), 1)
-        found = []
+        shapes = []
         for row, own in enumerate(tried):
             floor = float(own.loss[own.kind == 0].min(initial=np.inf))
             if floor + NEAR > self.least[row] + LIKELY:  # others may be as good
@@ -137,8 +137,8 @@ class _Search:
             place = choose(own, float(self.least[row]))
             if place is None:
                 raise DeepwideError(why_nothing_fits(self.style, False, self.never_over, 0))
-            found.append((own.shape(place), float(own.loss[place])))
-        return found
+            shapes.append((own.shape(place), float(own.loss[place])))
+        return shapes
 
     def _compare(self) -> tuple[_Compared, Floats]:
         """What sizes are compared by, and the least loss of every depth: the tokens depend on the best size."""
