@@ -159,3 +159,8 @@ def test_runs_of_no_shape_of_the_sweep_are_taken_for_its_own_with_a_note() -> No
     assert "other-runs" not in {note.code for note in ask(own).notes}
     note = next(note for note in ask(foreign).notes if note.code == "other-runs")
     assert dict(note.data) == {"runs": len(foreign)}
+
+
+def test_fewer_than_three_depths_are_refused_whatever_the_budget() -> None:
+    with pytest.raises(DeepwideError, match="needs runs of at least 3 depths, and with what may be run there are 2"):
+        deepwide.sweep_design(REAL, target="1M", budget="1e15", depths=[2, 4])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -405,3 +406,13 @@ def test_diverged_runs_that_decide_where_the_best_depth_is_are_a_warning() -> No
     warned = codes["deep"]["diverged-decide"]
     assert warned["count"] == 2
     assert warned["low"] < 21 < warned["high"]
+
+
+def test_what_is_no_number_costs_a_sentence(answer: JointFit) -> None:
+    wrong: list[Any] = [["1B"], "x", -1, [1e6, 0], None, float("inf"), [[1.0]]]
+    for given in wrong:
+        for ask in (answer.best_depth, answer.profile, lambda value: answer.predict_rows([2], value)):
+            with pytest.raises(DeepwideError, match="params must be a number above 0"):
+                ask(given)
+    with pytest.raises(DeepwideError, match="lists must be of one length, not 2 of depth, 3 of params"):
+        answer.predict_rows([2, 4], [1e5, 1e6, 1e7])

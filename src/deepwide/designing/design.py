@@ -127,6 +127,12 @@ def design_next(
         seeds_used(option, runs) | (taken or {}).get((option.depth, option.width, option.tokens), set())
         for option in options
     ]
+    depths = {option.depth for option in options} | ({*runs.depth.tolist()} if runs is not None else set())
+    if len(depths) < DEPTHS:
+        raise DeepwideError(
+            f"a best depth needs runs of at least {DEPTHS} depths, and with what may be run there are {len(depths)}: "
+            "allow more depths."
+        )
     cost = [float(option.train_flops if request.unit == "FLOPs" else option.expected_seconds) for option in options]
     left = request.budget - spent.of(request.unit)
     if not before and min(cost) > left:

@@ -99,7 +99,7 @@ class JointFit(Fit):
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth: {self.declined}.")
-        curve = law.depth(params)
+        curve = law.depth(_numbers("params", params))
         return [curve.at(i) for i in range(len(curve.value))]
 
     @property
@@ -213,10 +213,14 @@ class JointFit(Fit):
             raise DeepwideError("this fit is of an earlier version with another formula of loss: fit again.")
         if total is None and self.embeddings_mean is not None:
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
-        given = (depth, params, np.nan if tokens is None else tokens, np.nan if total is None else total)
-        L, N, D, P = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, dtype=float)) for v in given))
-        if L.ndim > 1 or not np.all((L > 0) & (N > 0)):
-            raise DeepwideError("depth and params must be numbers above 0, or lists of them.")
+        columns_of = {"depth": _numbers("depth", depth), "params": _numbers("params", params)}
+        for name, given in (("tokens", tokens), ("total", total)):
+            columns_of[name] = np.array([np.nan]) if given is None else _numbers(name, given)
+        try:
+            L, N, D, P = np.broadcast_arrays(*columns_of.values())
+        except ValueError:
+            lengths = ", ".join(f"{len(column)} of {name}" for name, column in columns_of.items() if len(column) > 1)
+            raise DeepwideError(f"lists must be of one length, not {lengths}.") from None
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
         number = len(self.resamples)
         values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
@@ -252,7 +256,7 @@ class JointFit(Fit):
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth: {self.declined}.")
-        check_positive(params=params)
+        params = float(_numbers("params", params)[0])
         best = law.depth(params).at()
         if depths is None:
             depths = np.unique(
@@ -522,6 +526,17 @@ def _diverged(fit: JointFit, runs: Runs) -> list[Note]:
         return []
     best = {"best": without.value, "low": without.low, "high": without.high}
     return [note("diverged-decide", count=fit.diverged, size=size, **best)]
+
+
+def _numbers(name: str, given: ArrayLike) -> Floats:
+    """A number above 0 or a list of them, as an array."""
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        values = np.array([np.nan])
+    if values.ndim > 1 or not np.all((values > 0) & (values < np.inf)):
+        raise DeepwideError(f"{name} must be a number above 0, or a list of them, not {str(given)[:40]}.")
+    return values
 
 
 def _spread_normals(number: int) -> Floats:
