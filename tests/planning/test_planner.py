@@ -470,3 +470,8 @@ def test_recomputation_takes_less_training_memory_and_changes_nothing_else() -> 
         assert one.device.activation_bytes < 0.5 * other.device.activation_bytes
         assert one.device.state_bytes == pytest.approx(other.device.state_bytes, rel=0.01)  # another stage is fullest
         assert one.device.serving_bytes == other.device.serving_bytes
+
+
+def test_in_brief_a_large_factor_is_a_whole_number() -> None:
+    assert "(extrapolated by a factor 212)" in plan("600B").brief()
+    assert "(extrapolated by a factor 3.5)" in plan("10B").brief()

@@ -158,7 +158,9 @@ class Plan(Answer):
     @property
     def _beyond(self) -> str:
         factors = [note.data["factor"] for note in self.notes if note.code == "law-extrapolated"]
-        return f" (extrapolated by a factor {factors[0]:.2g})" if factors else ""
+        if not factors:
+            return ""
+        return f" (extrapolated by a factor {factors[0]:{',.0f' if factors[0] >= 10 else '.2g'}})"
 
     @property
     def _per_device(self) -> str:
