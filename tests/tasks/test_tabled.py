@@ -236,7 +236,7 @@ def test_halves_are_the_first_and_last_tokens_of_one_text_or_of_two(tmp_path: Pa
         same.append(int(batch.targets[0]))
     assert 0.35 < sum(same) / len(same) < 0.65
     assert task.left_out == 300 - len(task._training[1]) - len(task._validation[1]) > 0
-    assert "fewer than 2 × 12 tokens" in str([note.text for note in data_notes(run)])
+    assert "fewer than 24 tokens" in str([note.text for note in data_notes(run)])
     short = config("halves", path, data=data, context=500)
     with pytest.raises(DeepwideError, match="give more rows or a shorter context"):
         task_of(RunConfig.of(short)).batch(0, 1, 0)
@@ -251,6 +251,27 @@ def test_halves_of_different_texts_are_not_of_one(tmp_path: Path) -> None:
     assert batch.source_BS is not None
     equal = (batch.tokens_BT == batch.source_BS).all(1)
     assert equal.tolist() == [bool(target) for target in batch.targets]
+    epoch = task.examples or 0
+    again = [int(task.batch(first, epoch, 0).targets.sum()) for first in (0, epoch, 2 * epoch)]
+    assert len(set(again)) > 1, "every epoch draws its partners anew"
+    once, twice = (next(iter(task.evaluation(20, 20))) for _ in range(2))
+    assert once.targets.tolist() == twice.targets.tolist()
+
+
+def test_halves_may_overlap(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    path.write_text(
+        "".join(json.dumps({"text": f"{i:04d}" + "abcdefghijklmnop", "label": "a"}) + "\n" for i in range(99))
+    )
+    settings = config("halves", path, data={"source": str(path), "tokeniser": "bytes"}, context=8)
+    task = task_of(resolve(settings | {"task": {"name": "halves", "overlap": 6}}))
+    batch = task.batch(0, 80, 0)
+    assert batch.source_BS is not None
+    assert (batch.tokens_BT[:, 2:4] == batch.source_BS[:, :2]).all(1).tolist() != [True] * 80
+    same = batch.targets == 1
+    assert (batch.tokens_BT[same, 2:] == batch.source_BS[same, :6]).all()
+    with pytest.raises(DeepwideError, match="overlap is 8, and a piece has 8 tokens"):
+        task_of(resolve(settings | {"task": {"name": "halves", "overlap": 8}})).batch(0, 1, 0)
 
 
 def test_a_translation_is_learned(pairs: Path) -> None:

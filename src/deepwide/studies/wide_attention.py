@@ -111,7 +111,8 @@ class WideSettings(Part):
     longest: Positive = 64  # tokens of a ListOps expression at most
     imdb_tokens: Positive = 64  # of a review that are read
     imdb_bytes: Positive = 128  # of a review that are read byte by byte
-    matching_tokens: Positive = 96  # of each of the two pieces
+    matching_tokens: Positive = 64  # of each of the two pieces
+    matching_overlap: Natural = 32  # tokens that both pieces of one review share; 0: its beginning and its end
     matching_bytes: bool = False  # read the pieces byte by byte
     block: Natural = 8  # of attention in blocks; a window is twice, a rank as large; 0: the usual sizes of each kind
     links: Positive = 2  # random blocks, and common positions of a block
@@ -195,7 +196,7 @@ class WideAttention(Study):
             "tasks": ("listops", "imdb", "imdb_bytes", "matching"),
             "depths": (1, 2, 4, 8), "total_heads": 32, "seeds": (0, 1, 2, 3, 4), "width": 512, "head_dim": 64,
             "shortest": 500, "longest": 2000, "imdb_tokens": 1000, "imdb_bytes": 1000, "matching_tokens": 500,
-            "matching_bytes": True, "block": 0, "vocab": 16_000, "steps": 20_000, "batch": 32,
+            "matching_overlap": 0, "matching_bytes": True, "block": 0, "vocab": 16_000, "steps": 20_000, "batch": 32,
             "lr": 5e-4, "sequences": 5000, "watched": 1000, "timed": 1000,
         },
     }  # fmt: skip
@@ -356,7 +357,8 @@ def _task(task: TaskName, settings: WideSettings) -> tuple[dict[str, Any], dict[
     }
     data = {"data": {"source": str(_imdb("train", settings)), **tokens}, "context": lengths[task]}
     if task == "matching":
-        return {"name": "halves", "held_out": held_out}, data
+        overlap = {"overlap": settings.matching_overlap} if settings.matching_overlap else {}
+        return {"name": "halves", "held_out": held_out, **overlap}, data
     return {"name": "classification", "held_out": held_out, "spread": True}, data
 
 

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from deepwide.data import DataConfig, Table, draws, key_of, permuted
 from deepwide.errors import DeepwideError
-from deepwide.settings import Part, Positive
+from deepwide.settings import Natural, Part, Positive
 from deepwide.shape import Head, Kind
 from deepwide.tasks.task import Batch, answer_metrics, measure_answers
 
@@ -348,15 +348,17 @@ class HalvesSettings(Part):
     label: Name = "label"  # column of labels
     held_out: Path | None = None  # rows to validate on, instead of a share of the data
     examples: Positive | None = None  # training rows that are used, drawn evenly; all if left out
+    overlap: Natural = 0  # tokens that both pieces of one text share; 0: its beginning and its end
     alike: ClassVar[None] = None  # all pieces have one length
 
 
 class Halves(Tabled):
     """Say whether two pieces come from one text: the first tokens of a text, and the last ones of it or of another.
 
-    Both pieces have as many tokens as the context; shorter texts than two of them are left out, so that lengths say
-    nothing. Which rows keep their own end, and whose end the others get, is drawn by the row's number alone; a half of
-    the rows do.
+    With `overlap` the second piece begins so many tokens before the first one ends. Both pieces have as many tokens as
+    the context; texts that are shorter than both together are left out, so that lengths say nothing. Which of them keep
+    their own end, and whose end the others get, is drawn for every example of a run anew, so that no pair can be
+    learned by heart, and in validation by the row's number alone; a half of them do.
     """
 
     name: ClassVar[str] = "halves"
@@ -376,23 +378,40 @@ class Halves(Tabled):
         return Table(columns=(given.text, given.label), usual=("text", "label"), labelled=True, held_out=given.held_out)
 
     def fits(self, rows: Rows) -> NDArray[np.bool_]:
-        return np.asarray(rows.lengths[:, 0] > 2 * self.context)  # an end of text is among the tokens
+        return np.asarray(rows.lengths[:, 0] > self._needed)  # an end of text is among the tokens
+
+    @property
+    def _needed(self) -> int:
+        """Tokens of both pieces together."""
+        overlap = self.given.overlap
+        if overlap >= self.context:
+            raise DeepwideError(f"task.overlap is {overlap}, and a piece has {self.context} tokens: give fewer.")
+        return 2 * self.context - int(overlap)
 
     @property
     def unfit(self) -> str:
-        return f"their texts have fewer than 2 × {self.context} tokens"
+        return f"their texts have fewer than {self._needed} tokens"
+
+    def batch(self, first: int, rows: int, seed: int) -> Batch:
+        index = np.arange(first, first + rows, dtype=np.int64)
+        return self._pieces(*self._training, self._in_order(index, seed), index, key_of(self.name, "partners", seed))
 
     def together(self, rows: Rows, which: Sequence[int]) -> Batch:
-        usable = np.flatnonzero(self.fits(rows))
         row_B = np.array(which)
-        random_B2: Any = draws(key_of(self.name, "partners"), row_B.astype(np.uint64), 2)
+        return self._pieces(rows, np.flatnonzero(self.fits(rows)), row_B, row_B, key_of(self.name, "partners"))
+
+    def _pieces(self, rows: Rows, usable: Integers, row_B: Integers, number_B: Integers, key: int) -> Batch:
+        """Beginnings of rows with their own ends or others', as the numbers of the examples draw them."""
+        random_B2: Any = draws(key, number_B.astype(np.uint64), 2)
         same_B = random_B2[:, 0] % 2 == 1
-        step_B = 1 + (random_B2[:, 1] % max(1, len(usable) - 1)).astype(np.int64)
-        other_B = usable[(np.searchsorted(usable, row_B) + step_B) % len(usable)]
+        ends = np.sort(usable)
+        step_B = 1 + (random_B2[:, 1] % max(1, len(ends) - 1)).astype(np.int64)
+        other_B = ends[(np.searchsorted(ends, row_B) + step_B) % len(ends)]
         end_B = np.where(same_B, row_B, other_B)
-        begins = np.stack([rows.text(row, 0)[: self.context] for row in which])
-        ends = np.stack([rows.text(row, 0)[-self.context - 1 : -1] for row in end_B.tolist()])
-        return Batch.of(begins, same_B.astype(np.int64), source=ends)
+        begins = np.stack([rows.text(row, 0)[: self.context] for row in row_B.tolist()])
+        stop = self._needed if self.given.overlap else -1  # the last token ends the text
+        ends_BT = np.stack([rows.text(row, 0)[:stop][-self.context :] for row in end_B.tolist()])
+        return Batch.of(begins, same_B.astype(np.int64), source=ends_BT)
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {name: value for name, value in answer_metrics(sums).items() if name != "whole_accuracy"}
