@@ -111,14 +111,14 @@ def test_epochs_refit_of_chinchilla_is_one_command(shared_data: Path) -> None:
 @pytest.mark.parametrize("picture", ["curves", "growth", "map", "residuals", "resamples"])
 def test_every_picture_is_drawn(table: str, tmp_path: Path, picture: str) -> None:
     out = tmp_path / f"{picture}.svg"
-    made = call("fit", table, "--bootstrap", "50", "--picture", picture, "--plot", str(out))
+    made = call("fit", table, "--bootstrap", "200", "--picture", picture, "--plot", str(out))
     assert made.returncode == 0, made.stderr
     assert out.read_text().startswith("<svg")
 
 
 def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> None:
     out = tmp_path / "fit.json"
-    assert call("fit", table, "--bootstrap", "30", "--out", str(out)).returncode == 0
+    assert call("fit", table, "--bootstrap", "200", "--out", str(out)).returncode == 0
     assert load_fit(out).runs == 56
 
 
@@ -157,12 +157,13 @@ def test_the_whole_fit_is_saved_and_read_back(table: str, tmp_path: Path) -> Non
         (["--kind", "ridge", "--delta", "0.01"], "'delta' belongs to a surface fit"),
         (["--kind", "surface", "--delta", "0"], "delta must be above 0"),
         (["--noise", "loud"], "not one of 'same', 'depth'"),
+        (["--bootstrap", "1"], "200 to 10,000 of them (bootstrap), not 1"),
         (["--kind", "joint", "--terms", "shape"], "'terms' belongs to a surface fit"),
         (["--kind", "ridge", "--slope", "0.1"], "'slope' belongs to a transition fit"),
     ],
 )
 def test_bad_input_gets_one_sentence(table: str, words: list[str], complaint: str) -> None:
-    made = call("fit", table, "--bootstrap", "0", *words)
+    made = call("fit", table, "--bootstrap", "200", *words)
     assert made.returncode == 2
     assert complaint in made.stderr
     assert made.stderr.startswith("deepwide: ")

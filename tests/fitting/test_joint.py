@@ -327,9 +327,10 @@ def test_runs_of_one_size_do_not_pass_for_growth_that_was_seen() -> None:
     assert any(line.startswith("By assumption, as all runs have one size, the best depth grows") for line in rest)
 
 
-def test_more_draws_than_a_law_holds_are_refused() -> None:
-    with pytest.raises(DeepwideError, match="at most 10,000 draws of its posterior, not 20,000"):
-        fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES), bootstrap=20_000)
+@pytest.mark.parametrize("draws", [0, 1, 199, 20_000])
+def test_draws_too_few_for_an_interval_or_more_than_a_law_holds_are_refused(draws: int) -> None:
+    with pytest.raises(DeepwideError, match=rf"has 200 to 10,000 of them \(bootstrap\), not {draws:,}"):
+        fit_joint(simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES), bootstrap=draws)
 
 
 BOWLS: dict[str, Callable[[Floats], Floats]] = {

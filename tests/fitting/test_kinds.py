@@ -86,7 +86,7 @@ def test_a_frame_of_pandas_is_read_by_its_records() -> None:
 )
 def test_a_kind_gives_its_fit(kind: Any, expected: type) -> None:
     runs = chinchilla_like(0.01) if kind == "surface" else sweep()
-    answer = fit(runs, kind, bootstrap=0)
+    answer = fit(runs, kind, bootstrap=200)
     assert isinstance(answer, expected)
     assert answer.counting == ("total" if kind == "surface" else "block")
     verdict = answer.verdict()
@@ -109,7 +109,7 @@ def test_a_setting_of_another_kind_is_refused() -> None:
 
 
 def test_without_a_kind_the_settings_choose_it() -> None:
-    assert fit(sweep(), bootstrap=0).kind == "joint"
+    assert fit(sweep()).kind == "joint"
     assert fit(sweep(), noise="depth", bootstrap=0).kind == "transition"
     assert fit(sweep(), noise="depth", base="power", bootstrap=0).kind == "ridge"
     with pytest.raises(DeepwideError, match="belongs to a"):
@@ -155,7 +155,7 @@ def one_sentence(error: DeepwideError) -> None:
 )
 def test_a_table_of_garbage_gives_a_fit_or_one_sentence(rows: list[dict[str, Any]], kind: Any) -> None:
     try:
-        fit(rows, kind, bootstrap=0, base="power" if kind == "ridge" else None)
+        fit(rows, kind, bootstrap=200, base="power" if kind == "ridge" else None)
     except DeepwideError as error:
         one_sentence(error)
 
@@ -181,7 +181,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 def test_numbers_without_any_order_give_a_fit_or_one_sentence(rows: list[dict[str, Any]], asked: Any) -> None:
     kind, more = asked
     try:
-        answer = fit(rows, kind, bootstrap=0, **more)
+        answer = fit(rows, kind, bootstrap=200 if kind == "joint" else 0, **more)
         answer.summary()
         json.dumps(answer.model_dump(mode="json"))
     except DeepwideError as error:
@@ -206,7 +206,7 @@ def test_time_grows_like_the_number_of_runs(kind: str) -> None:
     def seconds(sizes: int) -> float:
         runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=np.geomspace(1e4, 1e8, sizes), seeds=2)
         start = time.process_time()
-        fit(runs, kind, bootstrap=50)  # type: ignore[arg-type]
+        fit(runs, kind, bootstrap=200)  # type: ignore[arg-type]
         return time.process_time() - start
 
     seconds(20)  # what is imported or built once

@@ -50,8 +50,10 @@ def test_what_is_no_size_is_refused(value: Any) -> None:
 def test_words_and_numbers_of_settings_are_checked() -> None:
     with pytest.raises(DeepwideError, match="same or depth, not 'loud'"):
         check_noise("loud")
-    with pytest.raises(DeepwideError, match="at least 0, not -1"):
-        check_resamples(-1)
+    for wrong in ((-1, 0), ("a", 0), (1.5, 0), (True, 0), (None, 0), (9, -1), (9, "a"), (9, 1.5)):
+        with pytest.raises(DeepwideError, match="must be a whole number of at least 0, not '"):
+            check_resamples(*wrong)  # type: ignore[arg-type]
+    check_resamples(0, np.int64(3))  # type: ignore[arg-type]
 
 
 N = 24

@@ -99,7 +99,7 @@ def fit(
         typer.Option(help="transition, ridge: the same for all runs, or each depth's own.", show_default="same"),
     ] = None,
     bootstrap: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Number of resamples, or of draws of a posterior.")
+        int, typer.Option(min=0, max=100_000, help="Number of resamples (0: none); joint: of draws, at least 200.")
     ] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 0,
     law: Annotated[

@@ -309,9 +309,12 @@ def fit_joint(
 
     `examine` also looks for what a reader must beware of.
     """
-    check_resamples(bootstrap)
-    if bootstrap > MOST_DRAWS:
-        raise DeepwideError(f"a joint fit has at most {MOST_DRAWS:,} draws of its posterior, not {bootstrap:,}.")
+    check_resamples(bootstrap, seed)
+    if not FEWEST_DRAWS <= bootstrap <= MOST_DRAWS:
+        raise DeepwideError(
+            f"a joint fit, whose intervals are its posterior's draws, has {FEWEST_DRAWS} to {MOST_DRAWS:,} of them "
+            f"(bootstrap), not {bootstrap:,}."
+        )
     runs.need("depth")
     size = runs.size(counting)
     centre = float(np.exp(np.mean(np.log(size))))
@@ -330,7 +333,7 @@ def fit_joint(
     _check(cells, x[at])
     design = Design(s[at], None if t is None else t[at], None if e is None else e[at], x[at])
     try:
-        inferred = infer(cells, design, number=max(bootstrap, FEWEST_DRAWS), seed=seed)
+        inferred = infer(cells, design, number=bootstrap, seed=seed)
     except np.linalg.LinAlgError:
         raise DeepwideError("these runs do not determine the joint model: more sizes or depths are needed.") from None
     whole = Design(s, t, e, x)

@@ -9,6 +9,7 @@ repeating the fit.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -80,10 +81,11 @@ def check_noise(noise: str) -> None:
         raise DeepwideError(f"noise is the same for all runs or each depth's own: same or depth, not {quoted(noise)}.")
 
 
-def check_resamples(bootstrap: int) -> None:
-    """Refuse a negative number of resamples."""
-    if bootstrap < 0:
-        raise DeepwideError(f"the number of resamples (bootstrap) must be at least 0, not {bootstrap}.")
+def check_resamples(bootstrap: int, seed: int) -> None:
+    """Refuse a number of resamples, or a seed of theirs, that is no whole number from 0 on."""
+    for name, value in (("the number of resamples (bootstrap)", bootstrap), ("the seed", seed)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+            raise DeepwideError(f"{name} must be a whole number of at least 0, not {quoted(value)}.")
 
 
 STEPS = 200  # of EM, at most

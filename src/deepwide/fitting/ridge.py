@@ -214,7 +214,7 @@ def fit_ridge(
     With base None or "power" no law is assumed and the best depth is a power of the size.
     """
     check_noise(noise)
-    check_resamples(bootstrap)
+    check_resamples(bootstrap, seed)
     law = None if base in (None, "power") else find_law(base)
     if not isinstance(law, TransitionLaw | None):
         raise DeepwideError(

@@ -222,7 +222,7 @@ def fit_surface(
     Checkpoints of one training run are not independent: where they are the rows, unit="shape" gives honest errors.
     A diverged run is a lower bound on its loss (see `Runs.bounds`): it costs only where the prediction is below it.
     """
-    check_resamples(bootstrap)
+    check_resamples(bootstrap, seed)
     if not (delta > 0 and math.isfinite(delta)):
         raise DeepwideError(f"delta must be above 0, not {delta:g}.")
     x = _columns(runs, terms, counting)

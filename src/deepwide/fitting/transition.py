@@ -178,7 +178,7 @@ def fit_transition(
     With noise "depth" the noise of every depth is estimated from its own runs. `bowl` also fits a ridge about the law,
     so that the law can say what another depth costs.
     """
-    check_resamples(bootstrap)
+    check_resamples(bootstrap, seed)
     check_noise(noise)
     if slope is not None and not 0 < slope < 5:
         raise DeepwideError(f"a slope must be between 0 and 5, not {slope:g}: the paper's is 0.0555.")

@@ -26,6 +26,7 @@ SAME_LENGTH = math.log(1.5)  # within a length
 APART = math.log(1.2)  # lengths that tell a slope
 GROUPS = 10  # of shapes, in the jackknife
 DRAWS = 2000
+FEW_DRAWS = 200  # a joint fit's least: only its estimate counts
 
 
 class Part(NamedTuple):
@@ -297,7 +298,7 @@ def _contrast(recipes: Sequence[Sequence[Part]], centre: float, without: frozens
 
 def _log_curvature(part: Part, centre: float, without: frozenset[tuple[float, ...]]) -> float:
     keep = np.array([key not in without for key in _keys(part.runs)])
-    fit = fit_joint(part.runs.select(keep), bootstrap=0, examine=False)
+    fit = fit_joint(part.runs.select(keep), bootstrap=FEW_DRAWS, examine=False)
     s = math.log(centre / fit.centre)
     return math.log(max(fit["curvature"], 1e-4)) + fit["curvature_size"] * s
 
