@@ -85,13 +85,13 @@ def test_rows_are_chosen_by_limits(table: str) -> None:
     )
     assert made["curves"]["depths"] == [2, 4]
     texts = [note["text"] for note in made["notes"]]
-    assert "14 rows with depth of 8 or more: left out as asked" in texts
-    assert "14 rows with depth of 1 or less: left out as asked" in texts
+    assert "14 of 56 rows left out as asked: depth of 8 or more" in texts
+    assert "14 of 42 rows left out as asked: depth of 1 or less" in texts
     made = json.loads(
         call("fit", table, "--noise", "same", "--where", "depth<=4", "--where", "depth>=2", "--json").stdout
     )
     assert made["curves"]["depths"] == [2, 4]
-    assert "14 rows with depth above 4: left out as asked" in [note["text"] for note in made["notes"]]
+    assert "14 of 56 rows left out as asked: depth above 4" in [note["text"] for note in made["notes"]]
     made = json.loads(call("fit", table, "--noise", "same", "--where", "depth != 8", "--json").stdout)
     assert made["curves"]["depths"] == [1, 2, 4]
 

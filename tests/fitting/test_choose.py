@@ -98,6 +98,11 @@ def test_where_keeps_every_row_of_a_width(tmp_path: Path) -> None:
     assert sorted(read_runs(path, where={"width": 100}).loss) == [1.7, 1.8, 2.0]
     assert sorted(read_runs(path, where={"depth": 1}).loss) == [1.5, 1.6, 1.7, 1.8, 2.0]
     assert sorted(read_runs(path, where={"width": 100, "train_flops": 20}).loss) == [1.8]
+    notes = read_runs(path, where={"depth": 1, "width": 100, "train_flops": 20}).notes
+    assert [str(note) for note in notes if note.code == "rows-left-out"] == [
+        "2 of 5 rows left out as asked: width not within 1% of 100",
+        "2 of 3 rows left out as asked: train_flops not the nearest of its run to 20, within 1%",
+    ]
     with pytest.raises(DeepwideError, match="within 1% of inf"):
         read_runs(path, where={"width": np.inf})
 
@@ -105,11 +110,11 @@ def test_where_keeps_every_row_of_a_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sign", "kept", "note"),
     [
-        ("<", [1], "3 rows with depth of 2 or more, or none: left out as asked"),
-        ("<=", [1, 2], "2 rows with depth above 2, or none: left out as asked"),
-        (">", [4], "3 rows with depth of 2 or less, or none: left out as asked"),
-        (">=", [2, 4], "2 rows with depth below 2, or none: left out as asked"),
-        ("!=", [1, 4, math.nan], "1 rows with depth 2: left out as asked"),
+        ("<", [1], "3 of 4 rows left out as asked: depth of 2 or more, or none"),
+        ("<=", [1, 2], "2 of 4 rows left out as asked: depth above 2, or none"),
+        (">", [4], "3 of 4 rows left out as asked: depth of 2 or less, or none"),
+        (">=", [2, 4], "2 of 4 rows left out as asked: depth below 2, or none"),
+        ("!=", [1, 4, math.nan], "1 of 4 rows left out as asked: depth 2"),
     ],
 )
 def test_limits_are_strict_or_not_as_written(tmp_path: Path, sign: str, kept: list[int], note: str) -> None:
@@ -197,7 +202,9 @@ def test_the_best_of_any_column_counts() -> None:
 
 def test_rows_are_chosen_by_any_column_and_by_text() -> None:
     assert read_runs(GRID, where={"optimizer": "lion"}).loss.tolist() == [2.3 + d / w for d in (1, 2) for w in (8, 16)]
-    assert len(read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})) == 4
+    adam = read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})
+    assert len(adam) == 4
+    assert "4 of 12 rows left out as asked: optimizer not 'Adam'" in map(str, adam.notes)
     assert len(read_runs(GRID, where={"optimizer": "adam"}, limits=[("warmup", "<", 150)])) == 4
     assert len(read_runs(GRID, limits=[("optimizer", "!=", "Lion")], best_of=["warmup"])) == 4
     with pytest.raises(DeepwideError, match="'< adam': it must be one of"):

@@ -42,10 +42,16 @@ def within_limits(rows: list[Row], limits: Iterable[Limit]) -> tuple[list[Row], 
             raise DeepwideError(f"no run is left that has {name} {sign} {value}.")
         if len(chosen) < len(rows):
             blank = sign != UNLIKE and any(math.isnan(_number(row, name)) for row in rows)
-            count = len(rows) - len(chosen)
-            notes.append(note("rows-left-out", count=count, name=name, sign=sign, value=value, blank=blank))
+            notes.append(_left_out(rows, chosen, name, sign, value, blank))
         rows = chosen
     return rows, notes
+
+
+def _left_out(
+    rows: list[Row], chosen: list[Row], name: str, sign: str, value: float | str, blank: bool = False
+) -> Note:
+    count = len(rows) - len(chosen)
+    return note("rows-left-out", count=count, rows=len(rows), name=name, sign=sign, value=value, blank=blank)
 
 
 def _obeys(row: Row, name: str, sign: str, value: float | str) -> bool:
@@ -61,11 +67,12 @@ def _number(row: Row, name: str) -> float:
     return math.nan if isinstance(value, str) else float(value)
 
 
-def near_values(rows: list[Row], where: Mapping[str, float | str]) -> list[Row]:
+def near_values(rows: list[Row], where: Mapping[str, float | str]) -> tuple[list[Row], list[Note]]:
     """The rows within 1% of each value; for what grows along a run, of each run only its nearest row.
 
     A text chooses the rows that have it, in any case of its letters.
     """
+    notes = []
     for name, value in where.items():
         _check_column(name, rows)
         if isinstance(value, str):
@@ -73,10 +80,12 @@ def near_values(rows: list[Row], where: Mapping[str, float | str]) -> list[Row]:
             chosen = [row for row, text in zip(rows, values, strict=True) if text.lower() == value.lower()]
             if not chosen:
                 raise DeepwideError(f"no run has {name} {quoted(value)}: {did_you_mean(value, dict.fromkeys(values))}")
-            rows = chosen
         else:
-            rows = _near(rows, name, value)
-    return rows
+            chosen = _near(rows, name, value)
+        if len(chosen) < len(rows):
+            notes.append(_left_out(rows, chosen, name, "nearest" if name in ALONG_A_RUN else "=", value))
+        rows = chosen
+    return rows, notes
 
 
 def _near(rows: list[Row], name: str, value: float) -> list[Row]:

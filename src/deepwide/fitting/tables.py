@@ -272,7 +272,8 @@ def read_runs(
     rows, notes, name = _rows(source, columns or {}, [name for name in dict.fromkeys(asked) if name not in COLUMNS])
     rows, more = within_limits(rows, limits)
     notes += more
-    rows = near_values(rows, where or {})
+    rows, more = near_values(rows, where or {})
+    notes += more
     assumed = [each for each in notes if each.code == "embeddings-added"]
     if embedding_rows is not None and (assumed or not any("total_params" in row for row in rows)):
         notes = [each for each in notes if each not in assumed]

@@ -65,10 +65,17 @@ def _diverged(count: int, size: float | None, best: float | None, low: float | N
     )
 
 
-def _left_out(count: int, name: str, sign: str, value: float | str, blank: bool) -> str:
-    shown = value if isinstance(value, str) else f"{value:g}"
-    beyond = {"<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}"}[sign]
-    return f"{count} rows with {name} {beyond.format(shown)}{', or none' * blank}: left out as asked"
+_BEYOND = {
+    "<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}",
+    "=": "not within 1% of {}", "nearest": "not the nearest of its run to {}, within 1%",
+}  # fmt: skip
+
+
+def _left_out(count: int, rows: int, name: str, sign: str, value: float | str, blank: bool) -> str:
+    beyond = (
+        _BEYOND[sign].format(f"{value:g}") if not isinstance(value, str) else "not " * (sign == "=") + repr(value[:40])
+    )
+    return f"{count} of {rows} rows left out as asked: {name} {beyond}{', or none' * blank}"
 
 
 def _rates(left_out: int, diverged: int) -> str:
