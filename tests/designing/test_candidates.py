@@ -40,6 +40,8 @@ def test_sizes_depths_and_lengths_replace_the_base_s() -> None:
     [
         ("40k:10k", "sizes", "ends before it begins"),
         ("many", "depths", "is not one of the depths"),
+        ("2,1.5", "depths", "depths are whole numbers of layers, not '1.5'"),
+        ([2, 1.5], "depths", "depths are whole numbers of layers, not '1.5'"),
         ([], "tokens", "no tokens are given"),
         ("1:x", "depths", "is not an end of the range of depths"),
     ],

@@ -1,5 +1,6 @@
 """`sweep_design`: the runs, what to expect of them, and every way in which there are none."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,29 @@ def test_it_stops_when_the_interval_suffices() -> None:
     assert design.stop.code == "interval"
     assert design.runs == ()
     assert design.after == design.now
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_it_spends_no_more_than_the_interval_needs(known: bool) -> None:
+    so_far = runs() if known else None
+    whole = ask(so_far, budget="1e14")
+    wanted = math.sqrt(whole.now.ratio * whole.after.ratio) if known else 1.1 * whole.after.ratio
+    enough = ask(so_far, budget="1e14", until=wanted)
+    assert whole.after.ratio < wanted
+    assert 1 < enough.after.ratio <= 1.001 * wanted
+    assert enough.after.train_flops < 0.9 * whole.after.train_flops
+    beyond = ask(so_far, budget="1e14", until=1.0001)
+    assert beyond.runs == whole.runs, "what cannot be reached is come as close to as the budget allows"
+
+
+def test_runs_far_smaller_than_those_so_far_are_not_chosen() -> None:
+    known = runs(largest=1e8)
+    known = Runs.of(depth=known.depth, block_params=1e4 * known.block_params, loss=known.loss)
+    design = ask(known, target="1e12", budget="1e14")
+    assert design.runs == ()
+    assert design.stop
+    assert design.stop.code == "small"
+    assert "allow larger sizes" in str(design.stop)
 
 
 def test_it_stops_and_says_so_when_more_runs_cannot_help() -> None:

@@ -51,10 +51,19 @@ def values_of(choice: Choice, what: str) -> list[int]:
         parts = [max(low, min(high, round(float(f"{step:.3g}")))) for step in steps]
     else:
         parts = list(choice.split(","))
+    if broken := [part for part in parts if what == "depths" and _fraction(part)]:
+        raise DeepwideError(f"depths are whole numbers of layers, not {quoted(broken[0])}.")
     values = sorted({parse_count(part, f"one of the {what}") for part in parts})
     if not values:
         raise DeepwideError(f"no {what} are given: give at least one.")
     return values
+
+
+def _fraction(part: str | int | float) -> bool:
+    try:
+        return float(part) % 1 != 0
+    except ValueError:  # not a plain number: the parser says what is wrong with it
+        return False
 
 
 def candidates(

@@ -7,7 +7,7 @@ power are best depends on the budget: all are tried. The chosen runs are then ru
 cheap ones find decides again about the dear ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -173,6 +173,17 @@ def _greatest(score: Floats) -> int:
 def best_way(candidates: Sequence[Way]) -> Way | None:
     """The way that ends with the least standard deviation."""
     return min(candidates, key=lambda way: (round(way.log_width[-1], 6), way.costs[-1]), default=None)
+
+
+def cheapest_way(candidates: Sequence[Way], enough: Callable[[float], bool]) -> Way | None:
+    """The way that is narrow enough for the least cost, up to where it is; None if no way is."""
+    ends = [
+        (way.costs[i], Way(way.runs[: i + 1], way.costs[: i + 1], way.log_width[: i + 1]))
+        for way in candidates
+        for i, width in enumerate(way.log_width)
+        if enough(width)
+    ]
+    return min(ends, key=lambda end: end[0], default=(0.0, None))[1]
 
 
 def frontier(candidates: Sequence[Way]) -> list[tuple[float, float]]:

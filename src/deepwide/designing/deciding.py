@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepwide.answers import Interval
-from deepwide.designing.choosing import Pool, batches, best_way, ends_of, enough_spread, frontier, ways
+from deepwide.designing.choosing import Pool, batches, best_way, cheapest_way, ends_of, enough_spread, frontier, ways
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of, spread_near
 
@@ -37,9 +37,16 @@ class Decision:
 
 
 def decide(
-    runs: Runs | None, pool: Pool, goal: Goalpost, budget: float, *, least: int = 4, draws: int = FIT_DRAWS
+    runs: Runs | None,
+    pool: Pool,
+    goal: Goalpost,
+    budget: float,
+    *,
+    least: int = 4,
+    draws: int = FIT_DRAWS,
+    until: float | None = None,
 ) -> Decision:
-    """What to run next of the pool."""
+    """What to run next of the pool: for the whole budget, or the cheapest that should bring high/low to `until`."""
     before = Places.of(runs) if runs is not None and len(runs) else Places.none()
     fit = _fit(runs, draws)
     interval = _interval(fit, goal)
@@ -56,8 +63,9 @@ def decide(
         return _exp(log_ratio * math.exp(log_width - now))
 
     found_ways = ways(cov, pool, ends, budget, before)
-    way = best_way(found_ways)
-    chosen = batches(way, pool, before, budget, least, not view.assumed) if way else []
+    enough = cheapest_way(found_ways, lambda log_width: expected(log_width) <= until) if until else None
+    way, spent = (enough, enough.costs[-1]) if enough else (best_way(found_ways), budget)
+    chosen = batches(way, pool, before, spent, least, not view.assumed) if way else []
     lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
     floor = cov.floor(lowest)
     beyond = math.exp(2 * (cov.beyond(lowest) - floor)) if goal.goal == "depth" else 0.0
