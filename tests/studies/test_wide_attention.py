@@ -17,14 +17,16 @@ from deepwide.studies.wide_attention import (
     LATENCY,
     OVERALL,
     WideSettings,
-    _by_seed,
     _cells,
-    _differences,
     _overall,
-    _tested,
-    _variance_over_examples,
     audit_rows,
+)
+from deepwide.studies.wide_pairs import (
+    differences_by_seed,
     holm,
+    means_by_seed,
+    paired_rows,
+    variance_over_examples,
 )
 from deepwide.sweeping import cells_of, make_spec
 from deepwide.training import resolve
@@ -119,17 +121,16 @@ def test_tests_are_paired_by_seed_and_corrected_by_holm() -> None:
         for depth in (1, 4)
         for seed in (3, 5)
     ]
-    assert _differences(entries, settings) == {("listops", "local"): {3: -3.0, 5: -3.0}}
+    assert differences_by_seed(entries, settings) == {("listops", "local"): {3: -3.0, 5: -3.0}}
     scipy = pytest.importorskip("scipy.stats")
     one, other = [0.5, 0.7, 0.6, 0.9], [0.4, 0.5, 0.65, 0.7]
     differences = dict(enumerate(a - b for a, b in zip(one, other, strict=True)))
-    alone = _tested({("listops", "local"): differences})[0]
+    alone = paired_rows({("listops", "local"): differences})[0]
     expected = scipy.ttest_rel(one, other)
     assert alone["p"] == pytest.approx(expected.pvalue)
     assert (alone["low"], alone["high"]) == pytest.approx(tuple(expected.confidence_interval(0.95)))
-    assert [_tested({("listops", "local"): by})[0]["p"] for by in ({0: 0.1}, {0: 0.0, 1: 0.0}, {0: 0.1, 1: 0.1})] == [
-        None, 1.0, 0.0,
-    ]  # fmt: skip
+    few = ({0: 0.1}, {0: 0.0, 1: 0.0}, {0: 0.1, 1: 0.1})
+    assert [paired_rows({("listops", "local"): by})[0]["p"] for by in few] == [None, 1.0, 0.0]
     assert holm([0.02, 0.6, 0.9, 0.01]) == [pytest.approx(v) for v in (0.06, 1.0, 1.0, 0.04)]
     assert holm([0.02, None]) == [None, None]
 
@@ -137,10 +138,10 @@ def test_tests_are_paired_by_seed_and_corrected_by_holm() -> None:
 def test_the_variance_over_seeds_is_pooled_over_the_attentions_of_a_task() -> None:
     quiet, noisy = {0: 0.10, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.3, 2: 0.15}
     pairs = {("listops", "local"): quiet, ("listops", "sparse"): noisy, ("imdb", "local"): quiet}
-    first, second, apart = _tested(pairs)
+    first, second, apart = paired_rows(pairs)
     assert first["high"] - first["low"] == pytest.approx(second["high"] - second["low"])
     assert apart["high"] - apart["low"] < first["high"] - first["low"], "another task's noise is not pooled"
-    assert _tested({("imdb", "local"): {}}) == [
+    assert paired_rows({("imdb", "local"): {}}) == [
         {"pair": ("imdb", "local"), "difference": None, "low": None, "high": None, "p": None}
     ]
 
@@ -163,7 +164,7 @@ def test_the_interval_counts_the_choice_of_examples_which_all_networks_share() -
     pairs = [("listops", "local"), ("listops", "sparse")]
     per_example = [0, 1, 0, 0]
     expected = sum((x - 0.25) ** 2 for x in per_example) / 3 / 4
-    assert _variance_over_examples(entries, pairs, settings) == pytest.approx(expected), "not halved by two attentions"
+    assert variance_over_examples(entries, pairs, settings) == pytest.approx(expected), "not halved by two attentions"
     numbers = _overall(entries, pairs, settings)
     overall = numbers[OVERALL]
     assert overall.low is not None
@@ -269,12 +270,12 @@ def test_a_network_that_diverged_is_left_out_with_its_counterpart() -> None:
         for seed in settings.seeds
         if (task, depth, seed) != ("imdb", 1, 1)  # diverged
     ]
-    differences = _differences(entries, settings)
+    differences = differences_by_seed(entries, settings)
     assert {pair: list(by) for pair, by in differences.items()} == {
         ("listops", "softmax"): [0, 1],
         ("imdb", "softmax"): [0],
     }
-    assert _by_seed(differences, list(differences)) == pytest.approx([0.1, 0.1])
+    assert means_by_seed(differences, list(differences)) == pytest.approx([0.1, 0.1])
 
 
 def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() -> None:

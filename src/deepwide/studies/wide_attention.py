@@ -11,11 +11,21 @@ from pydantic import Field
 from deepwide.answers import Interval, Note
 from deepwide.run import RunFolder, RunRecord
 from deepwide.settings import Natural, Part, Positive, Seeds, Sizes
-from deepwide.studies.estimates import geometric_interval, interval_row, late_gain, mean_interval, with_variance
+from deepwide.studies.estimates import geometric_interval, late_gain, mean_interval, with_variance
 from deepwide.studies.public_data import public_file
 from deepwide.studies.rules import NOT_DECIDABLE, NOT_REPRODUCED, REPRODUCED, Claim, Measured, Rule, Ruling
 from deepwide.studies.study import Source, Study
 from deepwide.studies.trained import finished_runs, run_table
+from deepwide.studies.wide_pairs import (
+    accuracy_rows,
+    average,
+    differences_by_seed,
+    holm,
+    means_by_seed,
+    paired_rows,
+    variance_over_examples,
+)
+from deepwide.studies.wide_speed import timed
 from deepwide.studies.workplace import Workplace
 
 # What the verdicts hang on. Written before the run with preset cpu that is published; part of the rules' hash.
@@ -39,7 +49,6 @@ Tasks = Annotated[tuple[TaskName, ...], Field(min_length=1)]
 Attentions = Annotated[tuple[Attention, ...], Field(min_length=1)]
 DIVERGED = ("diverged",)  # such a network is left out, and its counterpart with it
 TOGETHER = 100  # examples that a network answers at a time
-ROUNDS, PASSES = 9, 3  # of timing: in each round every network takes its turn, and its fastest pass counts
 
 
 def better(measured: Measured) -> Ruling:
@@ -275,12 +284,12 @@ class WideAttention(Study):
             CELLS: Interval(len(learned)),
             **(_overall(entries, pairs, settings) if learned else {}),
             "largest ratio of parameters, wide over deep": Interval(max(row["parameters_ratio"] for row in cells)),
-            LATENCY: geometric_interval([float(np.exp(_mean(np.log(ratios).tolist()))) for ratios in per_round]),
+            LATENCY: geometric_interval([float(np.exp(average(np.log(ratios).tolist()))) for ratios in per_round]),
             "such pairs in which the wide network is better": Interval(sum(row["difference"] > 0 for row in learned)),
             "such pairs in which it is worse": Interval(sum(row["difference"] < 0 for row in learned)),
         }
         entries = [{name: value for name, value in row.items() if name != "right"} for row in entries]
-        accuracy = _accuracies(entries, settings)
+        accuracy = accuracy_rows(entries, settings)
         tables = {"audit": audit_rows(), "cells": cells, "accuracy": accuracy, "runs": entries}
         text = "the figures of the published table are quoted from a survey note and were not recomputed"
         notes = [Note.of("quoted", text)]
@@ -289,7 +298,7 @@ class WideAttention(Study):
                 {"task": task, "attention": attention, "depth": depth, "seed": seed, "accuracy": guesses[task]}
                 for task, attention, depth, seed in diverged
             ]
-            other = mean_interval(_by_seed(_differences(guessing, settings), pairs)) if pairs else None
+            other = mean_interval(means_by_seed(differences_by_seed(guessing, settings), pairs)) if pairs else None
             which = ", ".join(
                 f"{task} {attention}, {depth} layers, seed {seed}" for task, attention, depth, seed in diverged
             )
@@ -421,70 +430,24 @@ def _overall(
     entries: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], settings: WideSettings
 ) -> dict[str, Interval]:
     """The mean difference over pairs, in all and by task, and what is left of it if the deepest go on catching up."""
-    differences, gains = (_differences(entries, settings, what) for what in ("accuracy", "gain_in_last_quarter"))
+    differences, gains = (differences_by_seed(entries, settings, what) for what in ("accuracy", "gain_in_last_quarter"))
     credited = {
         pair: {seed: value + gains[pair][seed] for seed, value in by_seed.items()}
         for pair, by_seed in differences.items()
     }
 
     def estimate(values: Mapping[tuple[str, str], Mapping[int, float]], which: Sequence[tuple[str, str]]) -> Interval:
-        by_seed = _by_seed(values, which)
-        return with_variance(mean_interval(by_seed), len(by_seed), _variance_over_examples(entries, which, settings))
+        by_seed = means_by_seed(values, which)
+        return with_variance(mean_interval(by_seed), len(by_seed), variance_over_examples(entries, which, settings))
 
     numbers = {OVERALL: estimate(differences, pairs), CREDITED: estimate(credited, pairs)}
-    tested = [row for row in _tested(differences) if row["pair"] in pairs]
-    numbers[EQUAL] = Interval(_mean([row["low"] is not None and row["low"] > -CELL_MARGIN for row in tested]))
+    tested = [row for row in paired_rows(differences) if row["pair"] in pairs]
+    numbers[EQUAL] = Interval(average([row["low"] is not None and row["low"] > -CELL_MARGIN for row in tested]))
     for task in settings.tasks:
         if here := [pair for pair in pairs if pair[0] == task]:
             name = f"accuracy of one wide layer less that of the deepest networks, {task}"
             numbers[name] = estimate(differences, here)
     return numbers
-
-
-def _variance_over_examples(
-    entries: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], settings: WideSettings
-) -> float:
-    """The variance of the mean difference over pairs from the choice of the examples, which a task's networks share."""
-    ends = {min(settings.depths): 1, max(settings.depths): -1}
-    total = 0.0
-    for task in settings.tasks:
-        attentions = [attention for where, attention in pairs if where == task]
-        rows = [
-            row for row in entries if row["task"] == task and row["attention"] in attentions and row["depth"] in ends
-        ]
-        if not rows:
-            continue
-        signed = np.array(
-            [ends[row["depth"]] * np.frombuffer(row["right"].encode(), np.uint8).astype(float) for row in rows]
-        )
-        per_example = signed.sum(0) / (len(rows) / 2)  # mean difference of the task's pairs and seeds on each example
-        total += (len(attentions) / len(pairs)) ** 2 * float(per_example.var(ddof=1)) / signed.shape[1]
-    return total
-
-
-def _differences(
-    entries: Sequence[Mapping[str, Any]], settings: WideSettings, what: str = "accuracy"
-) -> dict[tuple[str, str], dict[int, float]]:
-    """Accuracy of the wide network less that of the deepest, by pair of task and attention and by seed of both."""
-    values = {(row["task"], row["attention"], row["depth"], row["seed"]): row[what] for row in entries}
-    wide, deep = min(settings.depths), max(settings.depths)
-    return {
-        (task, attention): {
-            seed: values[task, attention, wide, seed] - values[task, attention, deep, seed]
-            for seed in settings.seeds
-            if {(task, attention, wide, seed), (task, attention, deep, seed)} <= values.keys()
-        }
-        for task in settings.tasks
-        for attention in settings.attentions
-    }
-
-
-def _by_seed(
-    differences: Mapping[tuple[str, str], Mapping[int, float]], pairs: Sequence[tuple[str, str]]
-) -> list[float]:
-    """The mean over pairs of a task and an attention, for every seed that some of them have."""
-    seeds = dict.fromkeys(seed for pair in pairs for seed in differences[pair])
-    return [_mean([differences[pair][seed] for pair in pairs if seed in differences[pair]]) for seed in seeds]
 
 
 def _cells(
@@ -496,13 +459,13 @@ def _cells(
     """One row per task and attention: the paired test, and sizes and speeds of both networks side by side."""
     wide, deep = min(settings.depths), max(settings.depths)
     rows: list[dict[str, Any]] = []
-    for tested in _tested(_differences(entries, settings)):
+    for tested in paired_rows(differences_by_seed(entries, settings)):
         if tested["difference"] is None:  # every network of one side diverged
             continue
         task, attention = tested["pair"]
         here = [row for row in entries if (row["task"], row["attention"]) == (task, attention)]
         size = {depth: next(row["total_params"] for row in here if row["depth"] == depth) for depth in (wide, deep)}
-        mean = {depth: _mean([row["accuracy"] for row in here if row["depth"] == depth]) for depth in (wide, deep)}
+        mean = {depth: average([row["accuracy"] for row in here if row["depth"] == depth]) for depth in (wide, deep)}
         speed = next(row for row in speeds if (row["task"], row["attention"]) == (task, attention))
         rows.append(
             {"task": task, "attention": attention, "wide": mean[wide], "deep": mean[deep], "guess": guesses[task]}
@@ -514,75 +477,6 @@ def _cells(
         )
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = p
-    return rows
-
-
-def _tested(differences: Mapping[tuple[str, str], Mapping[int, float]]) -> list[dict[str, Any]]:
-    """Per pair the mean difference, its 95% interval and the p value of a paired t test over seeds.
-
-    The variance over seeds is pooled over the attentions of a task: three seeds by themselves hardly show one.
-    """
-    from scipy.stats import t
-
-    squares: dict[str, float] = {}
-    freedom: dict[str, int] = {}
-    for (task, _), by_seed in differences.items():
-        values = list(by_seed.values())
-        squares[task] = squares.get(task, 0.0) + sum((value - _mean(values)) ** 2 for value in values)
-        freedom[task] = freedom.get(task, 0) + max(0, len(values) - 1)
-    rows = []
-    for pair, by_seed in differences.items():
-        row: dict[str, Any] = {"pair": pair, "difference": None, "low": None, "high": None, "p": None}
-        rows.append(row)
-        if not by_seed:
-            continue
-        mean, degrees = _mean(list(by_seed.values())), freedom[pair[0]]
-        row["difference"] = mean
-        if not degrees:
-            continue
-        error = (squares[pair[0]] / degrees / len(by_seed)) ** 0.5
-        half = float(t.ppf(0.975, degrees)) * error
-        p = float(2 * t.sf(abs(mean) / error, degrees)) if error else float(mean == 0)
-        row |= {"low": mean - half, "high": mean + half, "p": p}
-    return rows
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
-def holm(values: Sequence[float | None]) -> list[float | None]:
-    """p values corrected for their number by Holm's method; none where one is missing.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    given = [value for value in values if value is not None]
-    if len(given) < len(values):
-        return [None] * len(values)
-    order = sorted(range(len(given)), key=lambda i: given[i])
-    corrected, largest = [0.0] * len(given), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(given) - rank) * given[i]))
-        corrected[i] = largest
-    return list(corrected)
-
-
-def _accuracies(entries: Sequence[Mapping[str, Any]], settings: WideSettings) -> list[dict[str, Any]]:
-    """The mean accuracy by task, attention and depth."""
-    rows = []
-    for task in settings.tasks:
-        for attention in settings.attentions:
-            for depth in settings.depths:
-                values = [
-                    row["accuracy"]
-                    for row in entries
-                    if (row["task"], row["attention"], row["depth"]) == (task, attention, depth)
-                ]
-                rows.append(
-                    {"task": task, "attention": attention, "depth": depth}
-                    | interval_row("accuracy", mean_interval(values))
-                )
     return rows
 
 
@@ -614,53 +508,7 @@ def _speeds(settings: WideSettings, workplace: Workplace) -> list[dict[str, Any]
             config_of = {_kind(run): run.config for run in finished_runs([workplace.runs[task]], DIVERGED)}
             for attention in settings.attentions:
                 networks = [Transformer(resolve(config_of[attention, depth]).architecture) for depth in ends]
-                rows.append({"task": task, "attention": attention} | _timed(networks, settings))
+                rows.append({"task": task, "attention": attention} | timed(networks, settings))
         return rows
     finally:
         torch.set_num_threads(threads)
-
-
-def _timed(networks: Sequence[Any], settings: WideSettings) -> dict[str, Any]:
-    """Milliseconds of one sequence, and of a training step; ratios are of the deep network over the wide one."""
-    import torch
-
-    s = networks[0].design.shape
-    length = min(settings.timed, s.context)
-    random = torch.Generator().manual_seed(0)
-    one, many = (torch.randint(s.vocab, (rows, length), generator=random) for rows in (1, settings.batch))
-
-    def answer(network: Any) -> None:
-        with torch.no_grad():
-            network(one, source_BS=one if s.reads_two else None)
-
-    def train(network: Any) -> None:
-        targets = torch.zeros(len(many), dtype=torch.long)
-        network(many, targets, source_BS=many if s.reads_two else None).backward()
-
-    latency, training = (_by_turns(networks, work) for work in (answer, train))
-    ratios = [deep / wide for wide, deep in latency]
-    return {
-        "wide_ms": 1000 * float(np.median([wide for wide, _ in latency])),
-        "deep_ms": 1000 * float(np.median([deep for _, deep in latency])),
-        "latency_ratios": ratios,
-        "latency_ratio": float(np.median(ratios)),
-        "training_ratio": float(np.median([deep / wide for wide, deep in training])),
-    }
-
-
-def _by_turns(networks: Sequence[Any], work: Any) -> list[tuple[float, ...]]:
-    """Seconds per round and network: the least of some passes, the networks taking turns."""
-    import time
-
-    for network in networks:
-        work(network)
-    rounds = []
-    for _ in range(ROUNDS):
-        least = [float("inf")] * len(networks)
-        for _ in range(PASSES):
-            for place, network in enumerate(networks):
-                began = time.perf_counter()
-                work(network)
-                least[place] = min(least[place], time.perf_counter() - began)
-        rounds.append(tuple(least))
-    return rounds
