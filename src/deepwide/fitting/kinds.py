@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from deepwide.errors import DeepwideError, did_you_mean, needs
 from deepwide.files import read_json
 from deepwide.fitting.answer import FORMAT, Fit
+from deepwide.fitting.arguments import check_arguments
 from deepwide.fitting.choose import Limit
 from deepwide.fitting.regression import Noise
 from deepwide.fitting.runs import Counting, Runs, Terms, Unit
@@ -66,12 +67,16 @@ def fit(
     'not seen'
     """
     needs("scipy", "fit")
-    if kind is not None and kind not in SETTINGS:
-        raise DeepwideError(f"no kind of fit '{str(kind)[:40]}': {did_you_mean(str(kind), SETTINGS)}")
     given: dict[str, Any] = {
         "noise": noise, "slope": slope, "pairs": pairs, "base": base, "embeddings": embeddings, "drift": drift,
         "terms": terms, "unit": unit, "delta": delta,
     }  # fmt: skip
+    table: dict[str, Any] = {
+        "columns": columns, "where": where, "limits": limits, "embedding_rows": embedding_rows, "best_of": best_of,
+    }  # fmt: skip
+    check_arguments(kind=kind, counting=counting, **given, **table)
+    if kind is not None and kind not in SETTINGS:
+        raise DeepwideError(f"no kind of fit '{str(kind)[:40]}': {did_you_mean(str(kind), SETTINGS)}")
     settings = {name: value for name, value in given.items() if value not in (None, ()) and value is not False}
     kind = kind or _kind_with(settings)
     for name in settings:
@@ -79,8 +84,8 @@ def fit(
             owners = " or ".join(owner for owner, names in SETTINGS.items() if name in names)
             raise DeepwideError(f"the setting '{name}' belongs to a {owners} fit; this is a {kind} fit.")
     if not isinstance(runs, Runs):
-        runs = read_runs(runs, columns, where=where, limits=limits, embedding_rows=embedding_rows, best_of=best_of)
-    elif columns or where or bool(tuple(limits)) or embedding_rows is not None or bool(tuple(best_of)):
+        runs = read_runs(runs, **table)
+    elif embedding_rows is not None or any(table.values()):
         raise DeepwideError(
             "columns, where, limits, embedding_rows and best_of belong to a table: give them to read_runs."
         )

@@ -19,6 +19,7 @@ from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
+from deepwide.fitting.arguments import check_arguments
 from deepwide.fitting.choose import (
     Limit,
     best_settings,
@@ -267,7 +268,8 @@ def read_runs(
     >>> read_runs([{"n_layer": 2, "width": 64, "loss": 1.5}, {"n_layer": 4, "width": 64, "loss": 1.4}]).depth.tolist()
     [2.0, 4.0]
     """
-    limits, best_of = tuple(limits), tuple(best_of)
+    check_arguments(columns=columns, where=where, limits=limits, embedding_rows=embedding_rows, best_of=best_of)
+    limits, best_of = tuple(limits or ()), tuple(best_of or ())
     asked = [*(where or {}), *(limit[0] for limit in limits), *best_of]
     rows, notes, name = _rows(source, columns or {}, [name for name in dict.fromkeys(asked) if name not in COLUMNS])
     rows, more = within_limits(rows, limits)
