@@ -24,6 +24,7 @@ def test_every_usual_name_means_its_column() -> None:
     ("name", "ours"),
     [
         ("Number of layers", "depth"), ("config.model.n_layers", "depth"), ("numLayers", "depth"), ("Depth", "depth"),
+        ("depth (layers)", "depth"), ("Depth in layers", "depth"),
         ("model/d_model", "width"), ("Hidden dim", "width"), ("embed_dim", "width"), ("dim", "width"),
         ("non-embedding parameters", "block_params"), ("N_non_emb_params", "block_params"),
         ("params_non_embedding", "block_params"), ("nonembedding_params", "block_params"),
@@ -47,6 +48,7 @@ def test_names_are_read_as_words(name: str, ours: str) -> None:
         "val/c4_loss", "loss_std", "aux_loss", "block_size", "layer_norm", "tokens_per_second", "tokens_per_param",
         "batch_tokens", "flops_per_token", "embedding_params", "vocab_size", "n_heads", "d_ff", "intermediate_size",
         "lr_schedule", "data_seed", "weight_decay", "head_dim", "step", "m", "", "()", "params_per_layer", "x_B",
+        "L", "d", "block_depth", "layer_depth",
     ],
 )  # fmt: skip
 def test_names_that_say_something_else_are_not_guessed(name: str) -> None:
@@ -129,3 +131,35 @@ def test_a_table_of_several_losses_names_them() -> None:
         DeepwideError, match=r"no column that is called a loss .*; columns like it are val/c4_loss, val/pile_loss: "
     ):
         read_runs([{"depth": 2, "width": 64, "val/c4_loss": 2.0, "val/pile_loss": 2.1, "step": 5}])
+
+
+def test_letters_are_depth_and_width_only_together() -> None:
+    rows = [{"L": d, "d": w, "loss": 2.0} for d, w in SHAPES]
+    runs = read_runs(rows)
+    assert (runs.depth.tolist(), runs.width.tolist()) == ([2, 4, 8, 2], [64, 64, 64, 128])
+    assert [note.data["name"] for note in runs.notes if note.code == "column-guessed"] == ["L", "d"]
+    named = read_runs([row | {"layers": 7} for row in rows])
+    assert named.depth.tolist() == [7] * 4, "a name comes before a letter"
+    alone = read_runs([{"L": 2.5, "depth": d, "width": w, "loss": 2.0} for d, w in SHAPES])
+    assert alone.depth.tolist() == [2, 4, 8, 2]
+    with pytest.raises(DeepwideError, match="called a loss"):
+        read_runs([{"N": 1e6, "D": 1e9, "L": 2.5}])
+
+
+def test_objects_in_a_row_are_columns_of_their_own() -> None:
+    rows = [
+        {"config": {"model": {"n_layer": d, "d_model": w}, "betas": [0.9, 0.95]}, "summary": {"val_loss": 2.0}}
+        for d, w in SHAPES
+    ]
+    runs = read_runs(rows)
+    assert (runs.depth.tolist(), runs.width.tolist()) == ([2, 4, 8, 2], [64, 64, 64, 128])
+    assert runs.loss.tolist() == [2.0] * 4
+    assert len(read_runs(rows, where={"config.model.n_layer": 2})) == 2
+    both = read_runs([{"config": {"depth": 3}, "config.depth": 5, "width": 8, "loss": 2.0}])
+    assert both.depth.tolist() == [5], "a column comes before an object's"
+    with pytest.raises(DeepwideError, match=r"did you mean 'config\.model\.n_layer'"):
+        read_runs(rows, {"depth": "config.n_layer"})
+    deep: dict[str, object] = {"depth": 3}
+    for _ in range(2000):
+        deep = {"x": deep}
+    assert len(read_runs([{"depth": 2, "width": 8, "loss": 2.0} | deep])) == 1

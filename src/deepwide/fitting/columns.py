@@ -49,6 +49,7 @@ _OTHERS = {
     "lr": ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr", "max_learning_rate", "peak_learning_rate"),
     "status": ("status", "state"),
 }
+_LETTERS = {"depth": "L", "width": "d"}
 _VOCABULARY = ("vocab", "vocabsize", "nvocab", "vocabulary", "vocabularysize", "configvocabsize")
 _UNITS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "t": 1e12}
 _UNITS |= {"trillion": 1e12, "g": 1e9, "mio": 1e6}
@@ -86,7 +87,9 @@ def meaning(name: str) -> Guess | None:
     text, rest = "_".join(words), set(words)
     if scale != 1.0:
         return _count(text, rest, scale)
-    if len(rest & _LAYERS) == 1 and rest <= _LAYERS | _MANY | {"hidden", "transformer"}:
+    if text in ("depth_layers", "depth_in_layers") or (
+        len(rest & _LAYERS) == 1 and rest <= _LAYERS | _MANY | {"hidden", "transformer"}
+    ):
         return Guess("depth", 10)
     if text in _WIDTHS:
         return Guess("width", 10 + _WIDTHS.index(text))
@@ -145,6 +148,8 @@ def guess_columns(
     for name in theirs:
         if (guess := meaning(name)) is not None and name not in given.values():
             guesses.setdefault(guess.column, []).append((guess.rank, name))
+    if set(_LETTERS.values()) <= {*theirs} - {*given.values()}:  # alone, L may be a loss, and d anything
+        guesses = {ours: [(0, name)] for ours, name in _LETTERS.items()} | guesses
     for ours in NAMES:
         if ours in given or ours in set(ignored) or ours not in guesses:
             continue

@@ -37,6 +37,7 @@ from deepwide.fitting.words import note
 
 Row = dict[str, Any]
 LARGEST_TABLE = 2**28  # bytes, unpacked
+DEEPEST = 8  # objects inside objects
 FEW_VALUES = 8  # of a setting that was varied; what was measured has more
 TEXT = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 
@@ -100,6 +101,7 @@ def map_columns(
     """
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
+    rows = [_flat(row) for row in rows]
     theirs = list(dict.fromkeys(name for row in rows for name in row))
     length = columns.get("tokens")
     if length is not None and length not in theirs and re.match(r"\d", length):  # 20B: all runs had as many
@@ -139,6 +141,21 @@ def map_columns(
         notes.append(note("settings-differ", names=differing))
     carried = [*more, *(name for name in differing if name not in NAMES)]
     return [own | {n: _plain(row.get(n)) for n in carried} for own, row in zip(mapped, rows, strict=True)], notes
+
+
+def _flat(row: Row) -> Row:
+    """A row whose objects are columns of their own: {"config": {"depth": 3}} has config.depth."""
+    for _ in range(DEEPEST):
+        if not any(isinstance(value, Mapping) for value in row.values()):
+            break
+        inner = {
+            f"{name}.{key}": cell
+            for name, value in row.items()
+            if isinstance(value, Mapping)
+            for key, cell in value.items()
+        }
+        row = inner | {name: value for name, value in row.items() if not isinstance(value, Mapping)}
+    return row
 
 
 def _ignored(columns: Mapping[str, str | None]) -> set[str]:
