@@ -304,6 +304,22 @@ def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() ->
     check_said_on_the_page(f"layers learn little (57%), the mean is {100 * sum(others) / len(others):.1f}.")
 
 
+def test_matching_was_judged_by_these_rules_and_stands_on_the_page() -> None:
+    check_judged_by_the_rules_that_stand_here("wide-attention", "matching")
+    result = published("wide-attention", "matching")
+    cells, numbers = result.measured.tables["cells"], result.measured.numbers
+    assert [verdict.outcome for verdict in result.verdicts] == [REPRODUCED] * 4
+    assert [row["attention"] for row in cells if row["p_holm"] < 0.05] == ["linformer"]
+    unlearned = next(row for row in cells if not row["learned"])
+    assert unlearned["attention"] == "linformer"
+    check_said_on_the_page(
+        f"ahead by {_points(numbers[OVERALL])}, also with what",
+        f"gained on it at the end ({_points(numbers[CREDITED]).partition('(')[2]}: *better*",
+        f"In {sum(row['learned'] for row in cells)} of {len(cells)} kinds both learned",
+        f"learned nothing ({100 * unlearned['deep']:.0f}%, one layer {100 * unlearned['wide']:.0f}%)",
+    )
+
+
 def _points(number: Interval, unit: str = " points") -> str:
     """An interval of accuracies as the page has it."""
     assert number.low is not None
