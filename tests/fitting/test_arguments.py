@@ -15,7 +15,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "kind": ("ridge",),
     "columns": ({"loss": "val_loss", "tokens": None}, {}),
     "where": ({"tokens": np.int64(5), "optimizer": "adam", "tied": True}, {}),
-    "limits": ([("depth", "<=", 8), ["optimizer", "!=", "adam"]], (), (limit for limit in ())),
+    "limits": ([("depth", "<=", 8), ["optimizer", "!=", "adam"]], (), iter(())),
     "embedding_rows": (0, 50304.0, np.float32(3)),
     "best_of": (["batch"], {"batch": 0}.keys(), ()),
     "counting": ("total",),
@@ -72,4 +72,4 @@ def test_a_fit_says_which_argument_is_wrong(given: dict[str, Any], sentence: str
 def test_settings_of_a_table_are_refused_for_runs_whatever_their_type() -> None:
     for table in ({"limits": np.array([1, 2])}, {"where": {"depth": 2}}, {"best_of": ["batch"]}, {"embedding_rows": 0}):
         with pytest.raises(DeepwideError):
-            fit(sweep(), **table)  # type: ignore[arg-type]
+            fit(sweep(), **table)

@@ -229,3 +229,40 @@ def test_growth_that_no_run_shows_is_said_to_be_assumed() -> None:
     assert "growth-assumed" not in codes(fit_joint(_shapes(None)).warnings)
     one_size = fit_joint(_shapes(None, (1e8, 1.02e8, 1.04e8)))
     assert noted("growth-assumed", one_size.warnings) == pytest.approx({"times": 1.04})
+
+
+@pytest.mark.parametrize(("times", "warned"), [(1000.0, True), (16 / 12, False), (0.05, True), (5 / 12, False)])
+def test_block_parameters_that_no_such_shape_has_are_warned_of(times: float, warned: bool) -> None:
+    """Gated feed-forwards (16 d²) and shared keys with a narrow one (5 d²) are plain enough."""
+    runs = sweep()
+    off = replace(runs, block_params=times * runs.block_params)
+    for fit in (fit_transition(off, bootstrap=0), fit_ridge(off, base="power", bootstrap=0)):
+        assert ("blocks-unlike-shape" in codes(fit.warnings)) == warned
+    joint = fit_joint(off, bootstrap=200)
+    assert ("blocks-unlike-shape" in codes(joint.warnings)) == warned
+    if warned:
+        assert noted("blocks-unlike-shape", joint.warnings)["ratio"] == pytest.approx(times, rel=0.01)
+
+
+def _with_losses_off(factors: dict[int, float], seeds: int) -> Runs:
+    runs = sweep(seeds=seeds)
+    return replace(runs, loss=runs.loss * [factors.get(row, 1.0) for row in range(len(runs))])
+
+
+@pytest.mark.parametrize("factors", [{10: 10.0}, {10: 1.1}, {10: 1.1, 21: 0.9}, {}])
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_loss_that_is_far_off_is_named(factors: dict[int, float], seeds: int) -> None:
+    runs, right = _with_losses_off(factors, seeds), sweep(seeds=seeds)
+    named = [dict(note.data) for note in fit_joint(runs, bootstrap=200).warnings if note.code == "stands-out"]
+    assert sorted(each["loss"] for each in named) == pytest.approx(sorted(runs.loss[row] for row in factors))
+    for each in named:
+        row = int(np.argmin(abs(runs.loss - each["loss"])))
+        assert (each["depth"], each["size"]) == (runs.depth[row], runs.block_params[row])
+        assert each["expected"] == pytest.approx(right.loss[row], rel=0.03)
+
+
+def test_what_is_said_of_a_best_depth_is_not_said_where_there_is_none() -> None:
+    runs = sweep(curvature=0.0, noise=0.01)
+    fit = fit_joint(runs, bootstrap=200)
+    assert fit.declined
+    assert not {"bowl-skewed", "skew-assumed", "growth-assumed", "end-thin"} & set(codes(fit.warnings))

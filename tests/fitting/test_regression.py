@@ -52,7 +52,7 @@ def test_words_and_numbers_of_settings_are_checked() -> None:
         check_noise("loud")
     for wrong in ((-1, 0), ("a", 0), (1.5, 0), (True, 0), (None, 0), (9, -1), (9, "a"), (9, 1.5)):
         with pytest.raises(DeepwideError, match="must be a whole number of at least 0, not '"):
-            check_resamples(*wrong)  # type: ignore[arg-type]
+            check_resamples(*wrong)
     check_resamples(0, np.int64(3))  # type: ignore[arg-type]
 
 

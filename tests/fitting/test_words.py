@@ -13,7 +13,8 @@ NUMBERS = {
     "value": 3.5, "low": 1.0, "high": 4.0, "row": 26, "others_in_group": 1, "errors": 1.4, "others": 2, "resamples": 50,
     "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
     "probability": 0.6, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
-    "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 1.1, "seen": True, "best": 9.5,
+    "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 450.0, "seen": True, "best": 9.5,
+    "expected": 2.1, "loss": 2.5,
     "groups": ["depth 2 at 10K", "depth 4 at 20K"],
 }  # fmt: skip
 
@@ -47,3 +48,22 @@ def test_numbers_for_reading() -> None:
     assert words.show_interval(Interval(3.0, 2.5, 4.0)) == "3 (2.5 to 4)"
     assert words.show_interval(Interval(3.0)) == "3"
     assert words.noise_by_depth({1: 0.022, 2: 0.0087}) == "2.2, 0.87% of loss at 1 and 2 layers"
+
+
+@pytest.mark.parametrize(
+    ("times", "start"),
+    [
+        (1.04, "all runs have nearly one size: how the best depth grows"),
+        (2.0, "sizes differ by a factor 2 only: how the best depth grows"),
+        (10.0, "although sizes differ by a factor 10, the runs do not show"),
+        (452.3, "although sizes differ by a factor 450, the runs do not show"),
+        (1e5, "although sizes differ by a factor 100,000, the runs do not show"),
+    ],
+)
+def test_growth_that_is_assumed_reads_well_at_any_factor(times: float, start: str) -> None:
+    assert str(words.note("growth-assumed", times=times)).startswith(start)
+
+
+@pytest.mark.parametrize(("ratio", "words_"), [(1000.0, "are 1,000 times 12·"), (1 / 1000, "are 1/1,000 of 12·")])
+def test_blocks_unlike_their_shape_are_said_as_a_factor(ratio: float, words_: str) -> None:
+    assert words_ in str(words.note("blocks-unlike-shape", ratio=ratio))

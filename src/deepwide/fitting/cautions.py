@@ -33,6 +33,7 @@ INFLATED = 100.0  # variance inflation from which a term is mentioned
 MANY_ROWS = 50_000  # of an embedding, where nobody says how many
 SOME_EMBEDDINGS = 0.1  # share of the parameters from which they matter
 MORE_THAN_BLOCKS = 2.0
+UNLIKE_SHAPE = 8.0  # times 12·depth·width², or that part of it
 ALL_LEFT_OUT = 100  # groups up to which every one of them is
 
 
@@ -206,6 +207,15 @@ def _without(regression: Regression, rows: Floats, parameters: int) -> Regressio
         return regress(X, y, groups, censored, nuisance, strata, regression.own_noise)
     except DeepwideError:
         return None
+
+
+def about_blocks(runs: Runs) -> list[Note]:
+    """Block parameters that are far from those of plain blocks of these depths and widths: a wrong unit or column.
+
+    Gated or narrow feed-forwards and shared keys change them by a factor 2; experts and shared weights by more.
+    """
+    ratio = float(np.median(runs.block_params / (BLOCK_MATRICES * runs.depth * runs.width**2)))
+    return [note("blocks-unlike-shape", ratio=ratio)] if ratio > UNLIKE_SHAPE or ratio < 1 / UNLIKE_SHAPE else []
 
 
 def about_totals(runs: Runs) -> list[Note]:

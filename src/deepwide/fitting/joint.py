@@ -43,7 +43,7 @@ from deepwide.fitting.regression import (
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides
-from deepwide.quantities import ArrayLike, Floats
+from deepwide.quantities import ArrayLike, Floats, Integers
 
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
@@ -66,6 +66,12 @@ AT_ONCE = 2000  # shapes that are predicted together
 NEARBY = math.log(2)  # ln size, within which runs say together where the best depth is
 ENOUGH = 0.7  # times the fit's own error of the best depth: what they may be off by and still show it
 WELL = 0.07  # in ln depth: an error of theirs that is always small enough
+OF_A_BEST_DEPTH = ("end-thin", "bowl-skewed", "skew-assumed", "growth-assumed")  # warnings for where there is one
+SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
+STANDS_OUT = 6.0  # standard deviations of what the other runs expect
+SUSPECTS = 3
+MOST_STANDING_OUT = 2
+MANY_RUNS = 5000  # among which one loss hardly matters
 
 
 class Prior(NamedTuple):
@@ -224,7 +230,7 @@ class JointFit(Fit):
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
         number = len(self.resamples)
         values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
-        noise = math.hypot(self.noise, self.run_noise, *self.misfit) * _spread_normals(2 * number)[:, None]
+        noise = self._run_spread * _spread_normals(2 * number)[:, None]
         rows = []
         for i in range(0, len(L), AT_ONCE):
             part = slice(i, i + AT_ONCE)
@@ -277,6 +283,20 @@ class JointFit(Fit):
             return np.asarray(np.log(tokens / self.centre_tokens))
         at, slope = self.tokens_line or (0.0, 0.0)
         return np.asarray(at + slope * s)
+
+    @property
+    def _run_spread(self) -> float:
+        """Standard deviation of one run's ln loss about the model."""
+        return math.hypot(self.noise, self.run_noise, *self.misfit)
+
+    def _expected(self, run: Runs) -> float:
+        """The loss of one run, whether the fit shows a best depth or not."""
+        s = np.log(run.size(self.counting) / self.centre)
+        t = self._log_tokens(s, run.tokens)
+        e = None
+        if self.embeddings_mean is not None:
+            e = np.log(run.total_params / run.block_params) - self.embeddings_mean
+        return float(np.exp(log_loss(self.names, np.array([self.values]), Design(s, t, e, np.log(run.depth)))[0, 0]))
 
     def verdict(self) -> Verdict:
         """Whether the runs show a best depth; measured is the curvature of ln loss in ln depth."""
@@ -384,7 +404,8 @@ def fit_joint(
     )
     if not examine:
         return fit
-    warnings = (*fit.warnings, *_beyond(fit, runs), *_diverged(fit, runs))
+    usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
+    warnings = (*_standing_out(fit, runs), *usual, *_beyond(fit, runs), *_diverged(fit, runs))
     return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
 
@@ -426,7 +447,8 @@ def _warnings(
         notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    return [*notes, *cautions.about_totals(runs), *([] if "run" in kernels else cautions.about_checkpoints(runs))]
+    notes += [*cautions.about_blocks(runs), *cautions.about_totals(runs)]
+    return [*notes, *([] if "run" in kernels else cautions.about_checkpoints(runs))]
 
 
 def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
@@ -529,6 +551,55 @@ def _diverged(fit: JointFit, runs: Runs) -> list[Note]:
         return []
     best = {"best": without.value, "low": without.low, "high": without.high}
     return [note("diverged-decide", count=fit.diverged, size=size, **best)]
+
+
+def _standing_out(fit: JointFit, runs: Runs) -> list[Note]:
+    """Runs whose loss is not what a fit of the others expects (externally studentised residuals).
+
+    A fit bends towards such a loss, and two of them hide each other: suspects are left out one after the other, and
+    all that were are judged by the last fit; if they do not stand out together, by the fit before.
+    """
+    if len(runs) > MANY_RUNS:
+        return []
+    left, again = np.arange(len(runs)), fit
+    rows: list[int] = []
+    fits: list[JointFit] = []
+    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(again, runs, left)) is not None:
+        row, again = without
+        left = left[left != row]
+        rows, fits = [*rows, row], [*fits, again]
+    while rows:
+        expected = [fits[-1]._expected(runs.select([row])) for row in rows]
+        off = [
+            abs(math.log(runs.loss[row] / loss)) * math.sqrt(1 - fit.residuals[row].leverage) / fits[-1]._run_spread
+            for row, loss in zip(rows, expected, strict=True)
+        ]
+        if min(off) > STANDS_OUT:
+            size = runs.size(fit.counting)
+            return [
+                note("stands-out", depth=float(runs.depth[row]), size=float(size[row]), loss=float(runs.loss[row]),
+                     expected=loss, errors=errors)
+                for row, loss, errors in zip(rows, expected, off, strict=True)
+            ]  # fmt: skip
+        rows, fits = rows[:-1], fits[:-1]
+    return []
+
+
+def _without_a_suspect(fit: JointFit, runs: Runs, left: Integers) -> tuple[int, JointFit] | None:
+    """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
+    finished = ~runs.diverged[left]
+    off = finished * [abs(run.residual) / math.sqrt(max(1 - run.leverage, 0.05)) for run in fit.residuals]
+    if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
+        return None
+    without = []
+    for row in left[np.argsort(-off)[:SUSPECTS]].tolist():
+        others = runs.select(left[left != row])
+        try:
+            again = fit_joint(others, counting=fit.counting, bootstrap=FEWEST_DRAWS, examine=False)
+        except DeepwideError:
+            return None
+        without.append((row, again))
+    return min(without, key=lambda pair: pair[1]._run_spread)
 
 
 def _numbers(name: str, given: ArrayLike) -> Floats:

@@ -270,6 +270,7 @@ def fit_ridge(
         embedding_share=span_known(runs.embedding_share),
         notes=runs.notes,
         warnings=(
+            *cautions.about_blocks(runs),
             *cautions.about_minimum(minimum, span(x), regression, names, runs, counting),
             *collinear,
             *_left_out(others, law, size),

@@ -184,7 +184,7 @@ def fit_transition(
         raise DeepwideError(f"a slope must be between 0 and 5, not {slope:g}: the paper's is 0.0555.")
     fitted = fit_curves(runs, counting, noise)
     curves, regression, _ = fitted
-    warnings = cautions.left_out(runs, curves.depths)
+    warnings = [*cautions.about_blocks(runs), *cautions.left_out(runs, curves.depths)]
     runs = runs.select(np.isin(runs.depth, curves.depths))
     crossings, log_sizes = _crossings(fitted, pairs, bootstrap, seed)
     warnings += cautions.about_curves(crossings, curves, regression, runs, counting)

@@ -19,6 +19,8 @@ def note(code: str, **data: Any) -> Note:
     return Note(code, _TEXTS[code](**data), data)
 
 
+NEARLY_ONE = 1.1  # a factor of size
+WIDE = 10.0  # a factor of size that should show growth
 _SO_LARGE = "; so large a misfit may be a mistake in the table, or settings that differ between runs"
 
 
@@ -76,6 +78,28 @@ def _left_out(count: int, rows: int, name: str, sign: str, value: float | str, b
         _BEYOND[sign].format(f"{value:g}") if not isinstance(value, str) else "not " * (sign == "=") + repr(value[:40])
     )
     return f"{count} of {rows} rows left out as asked: {name} {beyond}{', or none' * blank}"
+
+
+def _factor(value: float) -> str:
+    """Two digits, without a power of ten."""
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _times(ratio: float) -> str:
+    return f"{_factor(ratio)} times" if ratio > 1 else f"1/{_factor(1 / ratio)} of"
+
+
+def _growth(times: float) -> str:
+    if times < NEARLY_ONE:
+        sizes, more = "all runs have nearly one size", "runs of other sizes"
+    elif times < WIDE:
+        sizes, more = f"sizes differ by a factor {times:.2g} only", "runs of other sizes"
+    else:
+        sizes = (
+            f"although sizes differ by a factor {_factor(times)}, the runs do not show where the best depth is at each"
+        )
+        more = "more depths about the best, at the smallest and the largest sizes,"
+    return f"{sizes}: how the best depth grows with size is assumed, not seen; {more} would tell"
 
 
 def _rates(left_out: int, diverged: int) -> str:
@@ -257,6 +281,14 @@ _TEXTS: dict[str, Callable[..., str]] = {
         "passes for an effect of depth, and the best depth may lie outside its interval; give the total parameters or "
         "the rows of the embedding"
     ),
+    "blocks-unlike-shape": lambda ratio: (
+        f"block parameters are {_times(ratio)} 12·depth·width² of the same rows (median): is the unit right, "
+        "and is it the column of non-embedding parameters? Of a mixture of experts, count those that a token uses"
+    ),
+    "stands-out": lambda depth, size, loss, expected, errors: (
+        f"{group_name(depth, size)} has loss {loss:.4g}, and a fit without it expects {expected:.4g} "
+        f"({_factor(errors)} times the noise off): if it is a mistake or another setting, leave it out"
+    ),
     "total-below-blocks": lambda rows: (
         f"{plural(rows, 'run')} {'has' if rows == 1 else 'have'} fewer total than block parameters: a rounded name "
         "such as 125M, or another count; their difference is not used: give exact counts, or do not read the totals"
@@ -265,10 +297,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"total parameters are {total:.3g}·depth·width² and more, blocks {blocks:.3g}·depth·width²: what is beyond the "
         "blocks is no embedding, so its share is not used; of a mixture of experts, give active parameters as the total"
     ),
-    "growth-assumed": lambda times: (
-        f"sizes differ by a factor {times:.3g}: how the best depth grows with size is assumed, not seen; runs of "
-        "another size would tell"
-    ),
+    "growth-assumed": _growth,
     "skew-assumed": lambda: (
         "whether the bowl is steeper on one side is assumed, not seen: runs farther from the best depth would tell"
     ),
