@@ -170,7 +170,7 @@ def fit(
         print_json(document | ({} if depths is None else {"profile": {"params": size, "depths": depths}}))
     else:
         console().print(answer.summary(HINTS), markup=False, soft_wrap=True)
-        for line in _profile_lines(size or 0.0, depths or []):
+        for line in _profile_lines(answer, size or 0.0, depths or []):
             console().print(line, markup=False, soft_wrap=True)
     if law is not None:
         answer.save_law(law)
@@ -185,12 +185,16 @@ def _profile(answer: Any, size: float) -> list[dict[str, float]]:
     return rows
 
 
-def _profile_lines(size: float, rows: list[dict[str, float]]) -> list[str]:
+def _profile_lines(answer: Any, size: float, rows: list[dict[str, float]]) -> list[str]:
     from deepwide.quantities import show_count
 
     if not rows:
         return []
     lines = ["", f"At {show_count(size)}: the probability that the best depth is shallower, and the loss above it"]
+    if not answer.known[0] <= size <= answer.known[1]:
+        lines.append(
+            "Growth beyond the runs counts both ways here, going on and ending; the best depth above is for going on."
+        )
     return lines + [
         f"{row['depth']:>7g} layers {row['below']:>6.0%}   +{row['cost']:.2f}% ({row['low']:.2f} to {row['high']:.2f})"
         for row in rows
