@@ -228,7 +228,7 @@ def test_bad_input_gives_one_sentence() -> None:
         (lambda: fit_surface(runs, terms="shape"), "column 'width'"),
         (lambda: fit_surface(runs, counting="block"), "column 'block_params'"),
         (lambda: fit_surface(runs, delta=0.0), "delta must be above 0"),
-        (lambda: fit_surface(runs, bootstrap=-1), "must be at least 0"),
+        (lambda: fit_surface(runs, bootstrap=-1), "must be a whole number of at least 0"),
         (lambda: fit_surface(runs, terms="depth"), "'tokens' or 'shape'"),  # type: ignore[arg-type]
         (lambda: fit_surface(runs, unit="row"), "'group' or 'shape'"),  # type: ignore[arg-type]
     ]
