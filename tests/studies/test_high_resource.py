@@ -106,3 +106,27 @@ def test_the_page_quotes_what_was_measured() -> None:
         f"{-loss.value:.2f} worse ({-loss.high:.2f} to {-loss.low:.2f})",
         f"{rescued.value:.2f} higher ({rescued.low:.2f} to {rescued.high:.2f})",
     )
+
+
+def test_36_layers_and_afrikaans_were_judged_by_these_rules_and_stand_on_the_page() -> None:
+    for run in ("36", "afrikaans"):
+        check_judged_by_the_rules_that_stand_here("high-resource", run)
+        assert {verdict.outcome for verdict in published("high-resource", run).verdicts} == {NOT_DECIDABLE}
+    deep, pair = (published("high-resource", run).measured for run in ("36", "afrikaans"))
+    scores = sorted(row["bleu"] for row in deep.tables["runs"] if row["encoder"] == 36)
+    shallow = next(row for row in deep.tables["shapes"] if row["encoder"] == 6)
+    few, many = sorted(pair.tables["shapes"], key=lambda row: row["encoder"])
+
+    def behind(number: Interval) -> str:
+        assert number.low is not None
+        assert number.high is not None
+        return f"{-number.value:.2f} behind ({-number.high:.2f} to {-number.low:.2f})"
+
+    check_said_on_the_page(
+        f"one seed of three has {scores[2]:.1f} BLEU, the others {scores[0]:.1f} and {scores[1]:.1f}, where 6 layers "
+        f"have {shallow['bleu']:.1f}",
+        f"In loss 36 layers are {behind(deep.numbers[DEEPER_LOSS])}",
+        f"6 layers have a loss of {few['loss']:.2f} and {few['bleu']:.1f} BLEU, 18 layers {many['loss']:.2f} and "
+        f"{many['bleu']:.1f}.",
+        f"in loss 18 layers are {behind(pair.numbers[DEEPER_LOSS])}",
+    )

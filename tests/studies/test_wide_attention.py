@@ -21,13 +21,7 @@ from deepwide.studies.wide_attention import (
     _overall,
     audit_rows,
 )
-from deepwide.studies.wide_pairs import (
-    differences_by_seed,
-    holm,
-    means_by_seed,
-    paired_rows,
-    variance_over_examples,
-)
+from deepwide.studies.wide_pairs import variance_over_examples
 from deepwide.sweeping import cells_of, make_spec
 from deepwide.training import resolve
 from studies.published import check_judged_by_the_rules_that_stand_here, check_said_on_the_page, published
@@ -112,38 +106,6 @@ def test_the_audit_says_what_is_quoted_and_what_follows_from_it() -> None:
     assert rows["difference at Linformer on ListOps"]["value"] == pytest.approx(7.02)
     low, high = (rows[f"95% interval of the mean, {end}"]["value"] for end in ("low", "high"))
     assert low < 0 < high
-
-
-def test_tests_are_paired_by_seed_and_corrected_by_holm() -> None:
-    settings = WideSettings(tasks=("listops",), attentions=("local",), depths=(1, 4), seeds=(3, 5))
-    entries = [
-        {"task": "listops", "attention": "local", "depth": depth, "seed": seed, "accuracy": depth + 10.0 * seed}
-        for depth in (1, 4)
-        for seed in (3, 5)
-    ]
-    assert differences_by_seed(entries, settings) == {("listops", "local"): {3: -3.0, 5: -3.0}}
-    scipy = pytest.importorskip("scipy.stats")
-    one, other = [0.5, 0.7, 0.6, 0.9], [0.4, 0.5, 0.65, 0.7]
-    differences = dict(enumerate(a - b for a, b in zip(one, other, strict=True)))
-    alone = paired_rows({("listops", "local"): differences})[0]
-    expected = scipy.ttest_rel(one, other)
-    assert alone["p"] == pytest.approx(expected.pvalue)
-    assert (alone["low"], alone["high"]) == pytest.approx(tuple(expected.confidence_interval(0.95)))
-    few = ({0: 0.1}, {0: 0.0, 1: 0.0}, {0: 0.1, 1: 0.1})
-    assert [paired_rows({("listops", "local"): by})[0]["p"] for by in few] == [None, 1.0, 0.0]
-    assert holm([0.02, 0.6, 0.9, 0.01]) == [pytest.approx(v) for v in (0.06, 1.0, 1.0, 0.04)]
-    assert holm([0.02, None]) == [None, None]
-
-
-def test_the_variance_over_seeds_is_pooled_over_the_attentions_of_a_task() -> None:
-    quiet, noisy = {0: 0.10, 1: 0.12, 2: 0.11}, {0: 0.0, 1: 0.3, 2: 0.15}
-    pairs = {("listops", "local"): quiet, ("listops", "sparse"): noisy, ("imdb", "local"): quiet}
-    first, second, apart = paired_rows(pairs)
-    assert first["high"] - first["low"] == pytest.approx(second["high"] - second["low"])
-    assert apart["high"] - apart["low"] < first["high"] - first["low"], "another task's noise is not pooled"
-    assert paired_rows({("imdb", "local"): {}}) == [
-        {"pair": ("imdb", "local"), "difference": None, "low": None, "high": None, "p": None}
-    ]
 
 
 def answered(right: Mapping[tuple[Any, int, int], str]) -> list[dict[str, Any]]:
@@ -253,29 +215,6 @@ def test_the_reviews_are_read_by_tokens_by_bytes_and_in_halves(tmp_path: Path) -
         "imdb_bytes": ("classification", "bytes", 128, "class"),
         "matching": ("halves", "bpe", 20, "pair"),
     }
-
-
-def test_a_network_that_diverged_is_left_out_with_its_counterpart() -> None:
-    settings = WideSettings(tasks=("listops", "imdb"), attentions=("softmax",), depths=(1, 4), seeds=(0, 1))
-    entries = [
-        {
-            "task": task,
-            "attention": "softmax",
-            "depth": depth,
-            "seed": seed,
-            "accuracy": 0.5 + 0.1 * (depth == 1) + seed,
-        }
-        for task in settings.tasks
-        for depth in (1, 4)
-        for seed in settings.seeds
-        if (task, depth, seed) != ("imdb", 1, 1)  # diverged
-    ]
-    differences = differences_by_seed(entries, settings)
-    assert {pair: list(by) for pair, by in differences.items()} == {
-        ("listops", "softmax"): [0, 1],
-        ("imdb", "softmax"): [0],
-    }
-    assert means_by_seed(differences, list(differences)) == pytest.approx([0.1, 0.1])
 
 
 def test_what_is_published_was_judged_by_these_rules_and_stands_on_the_page() -> None:
