@@ -28,6 +28,13 @@ def test_a_folder_that_is_given_comes_first(tmp_path: Path, monkeypatch: pytest.
     assert public_file(str(tmp_path / "mine"), "gemstones", "data/points.csv") == given
 
 
+def test_the_folder_above_the_collection_is_asked_for_where_it_is_read(tmp_path: Path) -> None:
+    local = write(tmp_path / "gemstones")
+    assert public_file(str(tmp_path), "gemstones", "data/points.csv", inside=True) == local
+    with pytest.raises(DeepwideError, match=r"set data to the folder that holds gemstones/data/points\.csv"):
+        public_file(str(tmp_path / "gemstones"), "gemstones", "data/points.csv", inside=True)
+
+
 def test_a_file_that_is_not_there_costs_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeepwideError, match="not on this machine: set data to the folder"):
         public_file("", "gemstones", "data/points.csv")

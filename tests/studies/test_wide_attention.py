@@ -185,6 +185,11 @@ def test_a_tiny_run_of_many_attentions_measures_everything_and_decides_little(tm
     assert (tmp_path / "wide" / "differences.svg").is_file()
 
 
+def test_pieces_that_are_the_same_are_refused_before_anything_runs() -> None:
+    with pytest.raises(DeepwideError, match="matching_overlap must be below matching_tokens, which is 64"):
+        find_study("wide-attention").settings("cpu", ("matching_overlap=64",))
+
+
 def test_without_the_reviews_only_listops_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DEEPWIDE_DATA", raising=False)
     assert dry_run("wide-attention", "quick", out=tmp_path / "quick").missing == ""
@@ -252,8 +257,8 @@ def test_matching_was_judged_by_these_rules_and_stands_on_the_page() -> None:
     unlearned = next(row for row in cells if not row["learned"])
     assert unlearned["attention"] == "linformer"
     check_said_on_the_page(
-        f"ahead by {_points(numbers[OVERALL])}, also with what",
-        f"gained on it at the end ({_points(numbers[CREDITED]).partition('(')[2]}: *better*",
+        f"ahead by {_points(numbers[OVERALL])}, and if the last quarter of training came once more, "
+        f"{_points(numbers[CREDITED], '')}: *better*",
         f"In {sum(row['learned'] for row in cells)} of {len(cells)} kinds both learned",
         f"learned nothing ({100 * unlearned['deep']:.0f}%, one layer {100 * unlearned['wide']:.0f}%)",
     )

@@ -2,14 +2,13 @@
 
 import pytest
 
-from deepwide.studies import wide_speed
 from deepwide.studies.wide_attention import WideSettings
 from deepwide.studies.wide_speed import PASSES, ROUNDS, by_turns, timed
 
 
 def test_networks_take_turns_and_the_least_of_their_passes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     now, turns = [0.0], list[str]()
-    monkeypatch.setattr(wide_speed.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("deepwide.studies.wide_speed.time.perf_counter", lambda: now[0])
 
     def work(name: str) -> None:
         turns.append(name)

@@ -164,7 +164,9 @@ def test_pairs_that_are_too_long_are_left_out_and_counted(pairs: Path) -> None:
     assert all(max(b.tokens_BT.shape[1], b.source_BS.shape[1]) <= 16 for b in short.evaluation(99, 4))  # type: ignore[union-attr]
     notes = deepwide.train(config("translation", pairs, context=16, data=short.data.model_dump())).notes
     assert [note.data["rows"] for note in notes if note.code == "left_out"] == [short.left_out]
-    with pytest.raises(DeepwideError, match=r"no row of the training set .* fits 2 tokens"):
+    with pytest.raises(
+        DeepwideError, match=r"no row of the training set .* can be used, as one of their texts has more than 2"
+    ):
         task_of(RunConfig.of(config("translation", pairs, context=2))).batch(0, 1, 0)
 
 

@@ -156,6 +156,7 @@ def design_next(
         expected=False,
     )
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
+    notes = [] if stop and stop.code == "small" else _notes(decision, request, pool.places.block_params.max())
     return Design(
         name=spec.name,
         goal=request.goal,
@@ -170,7 +171,7 @@ def design_next(
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
         floor=decision.floor,
         stop=stop,
-        notes=(*_notes(decision, request, pool.places.block_params.max()), *_others(runs, used)),
+        notes=(*notes, *_others(runs, used)),
         spec=_spec(spec, [run for run in chosen if run.batch == 1]),
     )
 

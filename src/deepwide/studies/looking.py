@@ -123,7 +123,7 @@ def folder_of(model: str, data: str) -> Path:
 
 def corpora(data: str) -> dict[str, Path]:
     def file(collection: str, name: str) -> Path:
-        return public_file(str(Path(data) / collection) if data else "", collection, name)
+        return public_file(data, collection, name, inside=True)
 
     return {
         "development": file("ud_ewt", "en_ewt-ud-dev.conllu.gz"),

@@ -171,6 +171,11 @@ def _train(
         )
         report(key, state)
         if state.left or state.failed:
+            if state.failed:
+                raise DeepwideError(
+                    f"{state.failed} of the runs of {study.name}, {key}, failed: `deepwide sweep status {runs[key]}` "
+                    f"says why, and `deepwide sweep retry {runs[key]}` tries them again."
+                )
             why = "; ".join(str(note) for note in state.notes) or f"{state.counts}"
             raise DeepwideError(
                 f"the sweep {key} of {study.name} is not finished ({why}): run the same study again, and it resumes."

@@ -60,12 +60,11 @@ def pair_files(pair: str, data: str) -> dict[str, tuple[Path, Path]]:
     if pair not in PAIRS:
         raise DeepwideError(f"there is no pair '{pair[:40]}': {did_you_mean(pair[:40], PAIRS)}")
     collection = "autshumato" if pair in AUTSHUMATO else "multi30k"
-    folder = str(Path(data) / collection) if data else ""
     parts = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
 
     def file(part: str, language: str) -> Path:
         name = f"{pair}.{part}" if pair in AUTSHUMATO else parts[part]
-        return public_file(folder, collection, f"{name}.{language}.gz")
+        return public_file(data, collection, f"{name}.{language}.gz", inside=True)
 
     source, target = pair.split("-")
     return {part: (file(part, source), file(part, target)) for part in parts}

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from deepwide.answers import Interval, Note
 from deepwide.run import RunFolder, RunRecord
@@ -135,6 +135,12 @@ class WideSettings(Part):
     watched: Positive = 500  # of these, on which it is followed during training
     timed: Positive = 256  # tokens of the sequences on which speed is measured, at most the context
 
+    @model_validator(mode="after")
+    def _pieces_differ(self) -> Self:
+        if self.matching_overlap >= self.matching_tokens:
+            raise ValueError(f"matching_overlap must be below matching_tokens, which is {self.matching_tokens}")
+        return self
+
 
 class WideAttention(Study):
     """Accuracy, size and speed of one wide layer and of several narrow ones, by task and attention."""
@@ -215,11 +221,11 @@ class WideAttention(Study):
         "Encoders of one width read a sequence and answer with a class, from the mean of the last activations. The "
         "same number of attention heads of one size is spread over one layer or over several, and each layer has one "
         "feed-forward: the wide network has as many attention parameters and fewer feed-forwards. Wide and deep "
-        "networks of one seed see the same examples in the same order. Accuracy is measured on the "
-        "same examples for all. For every pair of a task and an attention the differences are tested by a paired t "
-        "test over seeds with a standard deviation that is pooled over the task's attentions, and p values are also "
-        "given by Holm's correction for the number of pairs; the interval of the mean over pairs has the variances of "
-        "seeds and of examples added. The table `audit` is about the published table "
+        "networks of one seed see the same examples in the same order. Accuracy is measured on the same examples for "
+        "all. For every pair of a task and an attention the differences are tested by a paired t test over seeds with "
+        "a standard deviation that is pooled over the task's attentions, and p values are also given by Holm's "
+        "correction for the number of pairs; the interval of the mean over pairs has the variances of seeds and of "
+        "examples added, and is no narrower than over seeds alone. The table `audit` is about the published table "
         "itself, 40 pairs of a wide and a deep network, one average each. Its 40 numbers were not at hand: what is "
         "quoted there stands in our survey note and was not recomputed; the other rows are arithmetic on the quoted "
         "ones. By them the published advantage is 0.195 points, not 0.3, with a standard error of 0.28, and nothing is "
@@ -232,19 +238,17 @@ class WideAttention(Study):
         "same ten attentions, width 32, 8 heads over 1 or 4 layers, 800 steps: far from where such networks stop "
         "learning, so that it is about small networks that train briefly. Matching has a run of its own, at the rate "
         "that was best for it at both depths (1e-3; at 3e-3 four layers did not learn it). The abstracts of the "
-        "original's matching were not at hand; it is whether two pieces are from one film review: "
-        "64 byte pairs each, of which 32 are common if they are, since a beginning and an end were hardly learned (61% "
-        "after 2,000 steps). Preset paper reads a beginning and an end, 500 bytes each, as reviews are shorter than "
-        "papers. "
-        "An earlier run with other seeds had two tasks, blocks of 16, in which BigBird's attention is softmax once "
-        "more, a warm-up of 2%, and rules that asked only the better network to have learned: one wide layer was "
-        "better by 2.9 points (2.5 to 3.4). That the wide network has fewer parameters was a claim there, and is none "
-        "here, since by construction it cannot fail; the table `cells` has the counts. "
-        "In preset cpu blocks, windows and ranks are shrunk with the lengths. Attention kinds are those of "
-        "their papers, some of them as recalled; in Long Range Arena's code local attention is strided and Sinkhorn's "
-        "learned sorting is ignored (our notes on it). The optimiser is AdamW with a cosine instead of Adam with an "
-        "inverse square root. ListOps expressions are drawn anew for every step; repeats are so rare that none are "
-        "taken out."
+        "original's matching were not at hand; it is whether two pieces are from one film review: 64 byte pairs each, "
+        "of which 32 are common if they are, since a beginning and an end were hardly learned (61% after 2,000 steps). "
+        "Preset paper reads a beginning and an end, 500 bytes each, as reviews are shorter than papers. An earlier run "
+        "with other seeds had two tasks, blocks of 16, in which BigBird's attention is softmax once more, a warm-up of "
+        "2%, and rules that asked only the better network to have learned: one wide layer was better by 2.9 points "
+        "(2.5 to 3.4). That the wide network has fewer parameters was a claim there, and is none here, since by "
+        "construction it cannot fail; the table `cells` has the counts. In preset cpu blocks, windows and ranks are "
+        "shrunk with the lengths. Attention kinds are those of their papers, some of them as recalled; in Long Range "
+        "Arena's code local attention is strided and Sinkhorn's learned sorting is ignored (our notes on it). The "
+        "optimiser is AdamW with a cosine instead of Adam with an inverse square root. ListOps expressions are drawn "
+        "anew for every step; repeats are so rare that none are taken out."
     )
 
     def sweeps(self, settings: WideSettings) -> Mapping[str, Mapping[str, Any]]:
@@ -375,8 +379,7 @@ def _task(task: TaskName, settings: WideSettings) -> tuple[dict[str, Any], dict[
 
 
 def _imdb(part: str, settings: WideSettings) -> Path:
-    folder = str(Path(settings.data) / "imdb") if settings.data else ""
-    return public_file(folder, "imdb", f"{part}.jsonl.gz")
+    return public_file(settings.data, "imdb", f"{part}.jsonl.gz", inside=True)
 
 
 def _sizes(attention: Attention, settings: WideSettings) -> dict[str, int]:

@@ -147,7 +147,7 @@ class Tabled:
         usable = np.flatnonzero(self.fits(rows))
         if not len(usable):
             raise DeepwideError(
-                f"no row of the {part} set of '{self.data.source}' fits {self.context} tokens: give more rows or a "
+                f"no row of the {part} set of '{self.data.source}' can be used, as {self.unfit}: give more rows or a "
                 f"{self.fitting} context."
             )
         return rows, usable.astype(np.int64)
