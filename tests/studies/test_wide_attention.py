@@ -208,7 +208,13 @@ def test_the_reviews_are_read_by_tokens_by_bytes_and_in_halves(tmp_path: Path) -
         with gzip.open(tmp_path / "imdb" / f"{part}.jsonl.gz", "wt") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
     study = find_study("wide-attention")
-    changes = ('tasks=["imdb", "imdb_bytes", "matching"]', f"data={tmp_path}", "vocab=300", "matching_tokens=20")
+    changes = (
+        'tasks=["imdb", "imdb_bytes", "matching"]',
+        f"data={tmp_path}",
+        "vocab=300",
+        "matching_tokens=20",
+        "matching_overlap=0",
+    )
     settings = study.settings("cpu", changes)
     assert len(study.inputs(settings)) == 2
     read = {}

@@ -183,7 +183,7 @@ class JointFit(Fit):
         end = min(max(far, least), most)
         slope = column["growth"] + 2 * column["bend"] * end
         place = column["depth"] + column["growth"] * end + column["bend"] * end**2 + slope * (far - end)
-        low, middle, high = np.exp(np.quantile(place, (0.025, 0.5, 0.975)))
+        low, middle, high = np.exp(np.clip(np.quantile(place, (0.025, 0.5, 0.975)), -700, 700))
         return Interval(float(middle), float(low), float(high))
 
     def cost(self, factor: float) -> Interval:
@@ -296,7 +296,8 @@ class JointFit(Fit):
         e = None
         if self.embeddings_mean is not None:
             e = np.log(run.total_params / run.block_params) - self.embeddings_mean
-        return float(np.exp(log_loss(self.names, np.array([self.values]), Design(s, t, e, np.log(run.depth)))[0, 0]))
+        log = float(log_loss(self.names, np.array([self.values]), Design(s, t, e, np.log(run.depth)))[0, 0])
+        return math.exp(min(max(log, -700.0), 700.0))
 
     def verdict(self) -> Verdict:
         """Whether the runs show a best depth; measured is the curvature of ln loss in ln depth."""
@@ -493,7 +494,7 @@ def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[flo
         low = np.searchsorted(at, at[ends] - NEARBY, "left") if up else np.zeros(len(ends), dtype=int)
         high = np.full(len(ends), len(at)) if up else np.searchsorted(at, at[ends] + NEARBY, "right")
         whole, first, second = (total[high] - total[low] for total in sums)
-        off = noise / (2 * c * np.sqrt(np.maximum(second - first**2 / whole, 1e-12)))
+        off = noise / (2 * c * np.sqrt(np.maximum(second - first**2 / np.maximum(whole, 1e-300), 1e-12)))
         times = off / np.maximum(stated, WELL / ENOUGH)
         enough = np.flatnonzero(times <= max(ENOUGH, float(times.min())))
         known.append(float(at[ends[enough[-1 if up else 0]]]))
