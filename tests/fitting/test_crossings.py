@@ -47,6 +47,16 @@ def test_the_deeper_must_start_to_win_not_stop() -> None:
     assert fit_transition(swapped, bootstrap=0).crossings[0].size is None
 
 
+def test_depths_without_sizes_in_common_do_not_cross() -> None:
+    """Found by fuzzing: with a curvature that they share, what is left of the parabola was divided by."""
+    sizes = np.concatenate([np.geomspace(1e7, 1e8, 4), np.geomspace(1e4, 1e5, 4)])
+    depth = np.repeat([2, 4], 4)
+    noise = 1e-3 * np.array([1, -1, 2, 0, -2, 1, 0, 1])
+    runs = Runs.of(depth=depth, block_params=sizes, loss=np.exp(1 - 0.05 * np.log(sizes / 1e6) * depth / 2 + noise))
+    (crossing,) = fit_transition(runs, bootstrap=200).crossings
+    assert crossing.size is None
+
+
 def test_a_crossings_limits_are_where_equal_curves_are_just_refused(fitted: TransitionFit) -> None:
     for crossing in fitted.crossings:
         for limit in (crossing.low, crossing.high):

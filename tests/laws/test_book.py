@@ -385,6 +385,7 @@ def test_a_law_whose_sizes_no_float_can_hold_has_no_optimum() -> None:
     tiny = ComputeLaw("", E=1.0, A=1e-300, B=1e300, alpha=0.1, beta=0.1)
     assert not tiny.has_optimum
     assert not ComputeLaw("", E=1.0, A=1e300, B=1e-300, alpha=0.1, beta=0.1).has_optimum
+    assert not ComputeLaw("", E=1.0, A=1e-25, B=1e25, alpha=0.1, beta=0.1).has_optimum  # tokens per parameter overflow
     assert not ComputeLaw("", E=1.0, A=1.0, B=1.0, alpha=0.0, beta=0.1).has_optimum
     assert COMPUTE_LAWS["epoch"].has_optimum
 

@@ -135,7 +135,8 @@ def log_crossing(curves: Curves, theta: Floats, shallow: int, deep: int, rising:
     i, j = (3 * curves.index(depth) for depth in (shallow, deep))
     c, b, a = theta[i : i + 3] - theta[j : j + 3]
     low, high = (math.log(size / curves.centre) for size in curves.common(shallow, deep))
-    if abs(a) * (high - low) ** 2 < 1e-12 * (abs(b) * (high - low) + abs(c)):
+    reach = abs(high - low)  # sizes need not overlap
+    if abs(a) * reach**2 <= 1e-12 * (abs(b) * reach + abs(c)):
         roots = [-c / b] if b else []
     else:
         square = b * b - 4 * a * c

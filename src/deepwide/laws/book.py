@@ -221,8 +221,8 @@ class ComputeLaw(NamedTuple):
 
     @property
     def has_optimum(self) -> bool:
-        """Whether there is a least loss, at a size that a float can hold."""
-        return min(self[2:]) > 0 and 0 < self._scale < math.inf
+        """Whether there is a least loss, at a size that any fit of real runs could have."""
+        return min(self[2:]) > 0 and 1 / LARGEST_SCALE < self._scale < LARGEST_SCALE
 
     @property
     def _scale(self) -> float:
@@ -269,7 +269,7 @@ def _load_compute_law(path: Path) -> ComputeLaw:
     if len(numbers) < len(given) or not all(0 < x <= sys.float_info.max for x in numbers):
         raise DeepwideError(f"{path} is not a compute law: E, A, B, alpha and beta must be numbers above 0.")
     read = ComputeLaw(str(fields.get("citation", path))[:200], *map(float, numbers))
-    if not 1 / LARGEST_SCALE < read._scale < LARGEST_SCALE:
+    if not read.has_optimum:
         raise DeepwideError(
             f"{path} is not a compute law: its A, B, alpha and beta put the least loss at no real size."
         )
