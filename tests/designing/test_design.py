@@ -1,6 +1,7 @@
 """`sweep_design`: the runs, what to expect of them, and every way in which there are none."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,16 @@ def test_runs_of_no_shape_of_the_sweep_are_taken_for_its_own_with_a_note() -> No
 def test_fewer_than_three_depths_are_refused_whatever_the_budget() -> None:
     with pytest.raises(DeepwideError, match="needs runs of at least 3 depths, and with what may be run there are 2"):
         deepwide.sweep_design(REAL, target="1M", budget="1e15", depths=[2, 4])
+
+
+def test_a_design_passes_on_what_the_fit_warns_of() -> None:
+    known = runs()
+    loss = known.loss.copy()
+    loss[3] *= 1.3
+    assert "stands-out" not in [warning.code for warning in ask(known).warnings]
+    assert "stands-out" in [warning.code for warning in ask(replace(known, loss=loss)).warnings]
+
+
+def test_a_best_depth_below_one_is_explained() -> None:
+    assert "below-one" not in [note.code for note in ask(runs()).notes]
+    assert "below-one" in [note.code for note in ask(runs(), target="3").notes]

@@ -151,8 +151,9 @@ def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
     if answer.stop:
         text = str(answer.stop)
         out.print(f"\n{text[:1].upper()}{text[1:]}.", soft_wrap=True, markup=False)
-    for note in answer.notes:
-        out.print(f"Note: {note}.", soft_wrap=True, markup=False)
+    for kind, notes in (("Warning", answer.warnings), ("Note", answer.notes)):
+        for note in notes:
+            out.print(f"{kind}: {note}.", soft_wrap=True, markup=False)
     if answer.runs:
         out.print(f"{answer.time()}.", soft_wrap=True, markup=False)
     if to is not None and answer.runs:

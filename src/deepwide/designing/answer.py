@@ -56,6 +56,7 @@ class Design(Answer):
     floor: float  # high/low that no number of runs of what may be run would pass
     stop: Note | None = None  # why no run is chosen
     notes: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()  # of the fit to the runs so far
     spec: dict[str, Any]  # the next batch as a sweep
 
     @property

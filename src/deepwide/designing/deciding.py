@@ -45,10 +45,14 @@ def decide(
     least: int = 4,
     draws: int = FIT_DRAWS,
     until: float | None = None,
+    examine: bool = False,
 ) -> Decision:
-    """What to run next of the pool: for the whole budget, or the cheapest that should bring high/low to `until`."""
+    """What to run next of the pool: for the whole budget, or the cheapest that should bring high/low to `until`.
+
+    `examine` asks the fit for its warnings.
+    """
     before = Places.of(runs) if runs is not None and len(runs) else Places.none()
-    fit = _fit(runs, draws)
+    fit = _fit(runs, draws, examine)
     interval = _interval(fit, goal)
     view = outlook_of(fit, before, pool.places)
     largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0
@@ -85,12 +89,12 @@ def _exp(value: float) -> float:
     return math.exp(min(value, 50.0))
 
 
-def _fit(runs: Runs | None, draws: int) -> JointFit | None:
+def _fit(runs: Runs | None, draws: int, examine: bool) -> JointFit | None:
     """The joint fit, or None where the runs do not allow one yet."""
     if runs is None or not len(runs):
         return None
     try:
-        return fit_joint(runs, bootstrap=draws, examine=False)
+        return fit_joint(runs, bootstrap=draws, examine=examine)
     except DeepwideError:
         return None
 

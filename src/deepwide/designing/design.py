@@ -144,7 +144,7 @@ def design_next(
         )
     pool = pool_of(options, cost, used)
     goal = Goalpost(request.goal, request.params, share_at(options, request.params))
-    decision = decide(runs, pool, goal, left, least=request.batch, until=request.until)
+    decision = decide(runs, pool, goal, left, least=request.batch, until=request.until, examine=True)
     stop = _stop(decision, request, pays=min(cost) <= left) or _too_small(decision, runs, options)
     now = Stage(
         batch=len(before),
@@ -172,6 +172,7 @@ def design_next(
         floor=decision.floor,
         stop=stop,
         notes=(*notes, *_others(runs, used)),
+        warnings=decision.fit.warnings if decision.fit else (),
         spec=_spec(spec, [run for run in chosen if run.batch == 1]),
     )
 
@@ -278,6 +279,8 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     elif decision.interval is None:
         text = f"the runs so far show no best depth ({decision.fit.declined}): the next are chosen to see one"
         notes.append(Note.of("no_bowl", text, flat=decision.fit.flat))
+    if decision.interval is not None and request.goal == "depth" and decision.interval.value < 1:
+        notes.append(Note.of("below-one", "a best depth below 1 means that one layer is best there"))
     if request.params > largest * 1.001 and request.goal == "depth":
         factor = request.params / largest
         text = (

@@ -123,8 +123,9 @@ class Outlook:
         growth = {"growth": zero + 1, "bend": 2 * end, "depth_tokens": zero + slope}  # ∂(growth at the end)/∂θ
         place = {"depth": zero + 1, "growth": end, "bend": end**2, "depth_tokens": at + slope * end}
         g0, g1 = (np.stack([part.get(name, zero) for name in self.names], axis=1) for part in (place, growth))
-        both = np.stack([g0 + tail[:, None] * g1, g0 + (tail + weight * on)[:, None] * g1], axis=1)
-        apart = on * (usual + weight * (self.draws @ g1.T - usual))
+        both = np.stack([g0, g0 + (tail + weight * on)[:, None] * g1], axis=1)
+        grown = self.draws @ g1.T
+        apart = tail * grown + on * (usual + weight * (grown - usual))
         rest = np.stack([zero, (sd * on) ** 2], axis=1)
         return Target(np.repeat(both[None], len(self.draws), axis=0), rest, apart)
 

@@ -119,8 +119,8 @@ class JointLaw(DepthLaw):
     """L = e^(l + pσ + qσ²), σ = ln(N/centre), with draws of the posterior: what runs and priors leave open.
 
     Beyond the sizes of the runs growth (the derivative of ln L by σ) goes from what it is at their end towards g, which
-    the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there; where it
-    `may_end`, each draw counts twice, as it is and with g = 0. A draw is l, p, q, g and the bowl's curvature c, its
+    the runs say nothing about: e-fold by e-fold, over `relax` of them. In draws with g = 0 it ends there at once; where
+    it `may_end`, each draw counts twice, as it is and with g = 0. A draw is l, p, q, g and the bowl's curvature c, its
     change k, its skew a and its tail t: ln loss above the best is c·e^(kσ)·`bowl_sides`(ln depth − ln L, a, t).
     Intervals are the middle 95% of all draws.
     """
@@ -172,7 +172,8 @@ class JointLaw(DepthLaw):
         at, p, q, g = _columns(self).T[:4, :, None]
         beyond = far - end
         tail = np.sign(beyond) * self.relax * -np.expm1(-np.abs(beyond) / self.relax)
-        return np.asarray(at + p * end + q * end**2 + g * beyond + (p + 2 * q * end - g) * tail)
+        goes_on = g * beyond + (p + 2 * q * end - g) * tail
+        return np.asarray(at + p * end + q * end**2 + np.where(g == 0, 0.0, goes_on))
 
     def above(self, depth: ArrayLike, N: ArrayLike) -> Floats:
         """ln loss above that of the best depth at this size, of each draw: (draws,), of arrays (draws, shapes)."""
