@@ -64,6 +64,7 @@ STEPS = (
     Step("fuzz", "--resume"),
     Step("web.compare", needs="browser"),
     Step("design_branches", "--out results/design/branches.json"),
+    Step("design_limit", "--out results/design/limit.json"),
     Step("fit_surface", "--calibrate --surfaces 120 --out results/fit/surface_calibration.json"),
     Step("fit_calibration", "--out results/fit/calibration.json"),
     Step("design_replay", "--data DATA --out results/design/replay.json", "data"),

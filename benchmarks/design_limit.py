@@ -10,7 +10,7 @@ left anew, keep what is narrower), and by every uniform grid. No luck in it, and
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.design import BUDGETS, ROWS, World, cost_for, grids, world
 from deepwide.designing.choosing import Way, best_way, ends_of, ways
 from deepwide.fitting import Covariances, Places, outlook_of
-from deepwide.quantities import Floats
+from deepwide.quantities import Floats, Numbers
 
 COMMAND = "python -m benchmarks.design_limit --out results/design/limit.json"
 WORLDS = ("power", "ladder, tokens = 20·total")
@@ -36,7 +36,7 @@ def after(cov: Covariances, runs: Sequence[int]) -> Covariances:
     return known
 
 
-def spent_anew(cov: Covariances, here: World, allowed: Floats, left: float, power: float, end: int) -> list[int]:
+def spent_anew(cov: Covariances, here: World, allowed: Numbers, left: float, power: float, end: int) -> list[int]:
     """Runs that what is left pays for, by the fall of the interval per cost^power."""
     runs: list[int] = []
     while len(runs) < 20:
@@ -50,21 +50,28 @@ def spent_anew(cov: Covariances, here: World, allowed: Floats, left: float, powe
     return runs
 
 
+def _neighbours(
+    runs: list[int], width: float, cov: Covariances, here: World, allowed: Numbers, budget: float, end: int
+) -> Iterator[tuple[list[int], float]]:
+    """Sets of runs that are narrower by more than a little: without one run, what that leaves spent anew."""
+    for i in range(len(runs)):
+        others = runs[:i] + runs[i + 1 :]
+        left = budget - float(here.pool.cost[others].sum())
+        without = after(cov, others)
+        for power in POWERS:
+            known = without.copy()
+            new = others + spent_anew(known, here, allowed, left, power, end)
+            if known.log_width(end) < width - LEAST:
+                yield new, known.log_width(end)
+
+
 def improved(way: Way, cov: Covariances, here: World, ends: Floats, budget: float) -> float:
     """ln ln(high/low) of the best set of runs near a way."""
     runs, width = list(way.runs), way.log_width[-1]
     end = min(range(len(ends)), key=lambda end: abs(after(cov, runs).log_width(end) - width))
     allowed = here.pool.places.block_params <= ends[end] * 1.001
     for _ in range(ROUNDS):
-        better = None
-        for i in range(len(runs)):
-            others = runs[:i] + runs[i + 1 :]
-            left = budget - float(here.pool.cost[others].sum())
-            for power in POWERS:
-                known = after(cov, others)
-                new = others + spent_anew(known, here, allowed, left, power, end)
-                if known.log_width(end) < width - LEAST:
-                    better = new, known.log_width(end)
+        better = next(_neighbours(runs, width, cov, here, allowed, budget, end), None)
         if better is None:
             break
         runs, width = better

@@ -89,7 +89,7 @@ def fit_tables() -> list[str]:
 
 def design_tables() -> list[str]:
     """What choosing runs saves, simulated and on real pools."""
-    return [saving_table(), promise_table(), replay_table(), branches_table()]
+    return [saving_table(), promise_table(), limit_table(), replay_table(), branches_table()]
 
 
 HONEST = 0.85  # coverage below which a saving is none
@@ -131,6 +131,22 @@ def promise_table() -> str:
                 continue
             cells = [f"{100 * point['coverage']:.0f}%", f"{point['high/low']:.3g}", f"{point['promised high/low']:.3g}"]
             cells += [covered, "–" if random is None else f"{100 * random:.0f}%"]
+            rows.append(f"| {name} | {budget} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def limit_table() -> str:
+    """What could be saved at all, by what the model expects."""
+    rows = [
+        "| pool | budget | designed | best grid, times as dear | searched | best grid, times as dear |",
+        "|---" * 6 + "|",
+    ]
+    for name, budgets in result("design/limit.json")["rows"].items():
+        for budget, ways in budgets.items():
+            cells = []
+            for way in ("designed", "searched"):
+                saved = ways[way]["best grid, times as dear"]
+                cells += [f"{ways[way]['high/low']:.3g}", f"{saved:.2f}×" if saved else "not reached"]
             rows.append(f"| {name} | {budget} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from deepwide.answers import Interval
 from deepwide.designing import Goalpost, Pool, decide
 from deepwide.fitting import Places, Runs, fit_joint, simulate
 from deepwide.laws import TransitionLaw
@@ -77,3 +78,13 @@ def test_runs_without_a_bowl_are_followed_by_runs_to_see_one() -> None:
 
 def test_too_little_money_buys_nothing() -> None:
     assert decide(RUNS, pool(), GOAL, 1e3, draws=200).batches == ()
+
+
+def test_an_interval_with_a_long_tail_is_not_promised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are all too shallow give no upper limit, and deeper ones end that at once."""
+    usual = decide(RUNS, pool(), GOAL, 8e6, draws=400)
+    monkeypatch.setattr("deepwide.designing.deciding._interval", lambda fit, goal: Interval(40.0, 16.0, 6e4))
+    tailed = decide(RUNS, pool(), GOAL, 8e6, draws=400)
+    assert tailed.ratio == pytest.approx(6e4 / 16)
+    assert math.log(tailed.ratios[-1]) < 1.6 * math.log(usual.ratios[-1])
+    assert math.log(tailed.floor) < 1.6 * math.log(usual.floor)

@@ -202,3 +202,15 @@ def test_a_design_passes_on_what_the_fit_warns_of() -> None:
 def test_a_best_depth_below_one_is_explained() -> None:
     assert "below-one" not in [note.code for note in ask(runs()).notes]
     assert "below-one" in [note.code for note in ask(runs(), target="3").notes]
+
+
+def test_a_pool_that_no_budget_can_fit_is_refused() -> None:
+    one_size = REAL | {"iso": REAL["iso"] | {"params": ["40k"]}}
+    with pytest.raises(DeepwideError, match="at least 8 shapes, and with what may be run there are 4"):
+        deepwide.sweep_design(one_size, target="1M", budget="1e18")
+    assert deepwide.sweep_design(one_size, runs(), target="1M", budget="1e12").runs
+
+
+def test_an_interval_out_of_reach_is_called_so() -> None:
+    assert "out-of-reach" in [note.code for note in ask(runs(), until=1.01).notes]
+    assert "out-of-reach" not in [note.code for note in ask(runs(), until=50.0).notes]

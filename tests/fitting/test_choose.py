@@ -130,6 +130,11 @@ def test_limits_are_strict_or_not_as_written(tmp_path: Path, sign: str, kept: li
         read_runs(path, limits=[("block_params", "!=", 100.0)])
 
 
+def test_unlike_leaves_out_that_very_value_and_no_neighbour(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", "depth,block_params,loss", "1,100,3.99", "2,100,3.98", "4,100,3.97")
+    assert read_runs(path, limits=[("loss", "!=", 3.99)]).loss.tolist() == [3.98, 3.97]
+
+
 @pytest.mark.parametrize("word", ["done", "FINISHED", " Completed ", "complete", "success", "Succeeded", "OK", ""])
 def test_usual_words_for_a_run_that_finished(tmp_path: Path, word: str) -> None:
     path = write_csv(

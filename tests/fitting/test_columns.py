@@ -83,6 +83,8 @@ def test_counts_may_be_written_as_people_write_them() -> None:
     assert runs.tokens.tolist() == [2.5e9, 7e9]
     with pytest.raises(DeepwideError, match=r"column 'params': 'many' is not a number: write 12345\.6 or 125M"):
         read_runs([rows[0] | {"params": "many"}])
+    with pytest.raises(DeepwideError, match="is a list: write a row for each of its values, or the last one alone"):
+        read_runs([{"depth": 1, "width": 8, "loss": "[3.1, 2.9]"}])
     with pytest.raises(DeepwideError, match="column 'depth': '12M' is not a number"):
         read_runs([rows[0] | {"depth": "12M"}])
 

@@ -47,6 +47,8 @@ def test_numbers_for_reading() -> None:
     assert words.show_size(48_210) == "48.2K"
     assert words.show_interval(Interval(3.0, 2.5, 4.0)) == "3 (2.5 to 4)"
     assert words.show_interval(Interval(3.0)) == "3"
+    assert words.show_depth(Interval(3.0, 2.5, 4.0)) == "3 (2.5 to 4)"
+    assert words.show_depth(Interval(26.0, 16.0, 5.4e4)) == "26 (16 to no upper limit)"
     assert words.noise_by_depth({1: 0.022, 2: 0.0087}) == "2.2, 0.87% of loss at 1 and 2 layers"
 
 

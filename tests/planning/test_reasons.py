@@ -1,13 +1,14 @@
 """Why and what to know: codes for programs, sentences for people, and no option of a command line in any of them."""
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from deepwide.answers import Interval, Note
-from deepwide.laws import Bowl, TransitionLaw, depth_law
+from deepwide.laws import Bowl, JointLaw, TransitionLaw, depth_law
 from deepwide.planning import Speed, SpeedRow, audit, count, plan
 from deepwide.planning.reasons import law_notes
 from deepwide.quantities import show_bytes
@@ -44,6 +45,18 @@ def test_a_law_s_cautions_and_its_extrapolation_are_noted() -> None:
     assert [note.code for note in notes] == ["law-caution", "law-extrapolated"]
     assert notes[1].data == {"law": "mine", "smallest": 1e6, "largest": 1e8, "factor": 100.0}
     assert law_notes(depth_law("nanochat"), 1e10) == []
+
+
+def test_a_law_whose_growth_may_end_says_what_is_best_if_it_does() -> None:
+    """The depth of a plan is for growth that goes on; without this it contradicts its own table of costs."""
+    draws = ((2.0, 0.3, 0.0, 0.25, 0.02, 0.0, 0.1, 0.0),) * 100
+    law = JointLaw(
+        name="mine", centre_params=1e7, soft=0.25, relax=0.3, sizes=(1e6, 1e8), fitted_block_params=(1e6, 1e8),
+        draws=draws, may_end=True,
+    )  # fmt: skip
+    (note,) = [note for note in law_notes(law, 1e10) if note.code == "growth-may-end"]
+    assert note.data["depth"] == pytest.approx(math.exp(2 + 0.3 * math.log(10)))
+    assert "growth-may-end" not in [note.code for note in law_notes(law, 5e7)]
 
 
 def test_the_loss_data_of_a_fitted_law_are_its_own() -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 
 
-@group.command(epilog="Example: deepwide sweep design sweeps/first.toml --target 1M --budget 1e13 --to next.toml")
+@group.command(
+    epilog="Example: deepwide sweep design sweeps/design-small.toml --target 400k --budget 5e12 --to next.toml"
+)
 def design(
     base: Annotated[Path, typer.Argument(help="A sweep: its settings, and what may be run.", metavar="BASE.toml")],
     known: Annotated[

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deepwide.answers import Interval, Note
-from deepwide.laws import Law, Opinion
+from deepwide.laws import Law, Opinion, without_limit
 from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.shape import Shape
 
@@ -149,7 +149,8 @@ def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
     text = f"{interval.value:.{digits}f}"
     if interval.low is None:
         return text
-    return f"{text} ({of}{interval.low:.{digits}f} to {interval.high:.{digits}f})"
+    high = "no upper limit" if without_limit(interval) else f"{interval.high:.{digits}f}"
+    return f"{text} ({of}{interval.low:.{digits}f} to {high})"
 
 
 def show_plan(plan: "Plan", to: Console) -> None:

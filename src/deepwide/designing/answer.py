@@ -8,6 +8,7 @@ from deepwide.answers import Answer, Interval, Note
 from deepwide.errors import DeepwideError
 from deepwide.files import write_text
 from deepwide.fitting import Goal
+from deepwide.laws import without_limit
 from deepwide.quantities import plural, show_count, show_seconds
 
 
@@ -147,4 +148,5 @@ def _ratio(ratio: float) -> str:
 def _interval(interval: Interval) -> str:
     if interval.low is None or interval.high is None:
         return f"{interval.value:.3g}"
-    return f"{interval.value:.3g} ({interval.low:.3g} to {interval.high:.3g})"
+    high = "no upper limit" if without_limit(interval) else f"{interval.high:.3g}"
+    return f"{interval.value:.3g} ({interval.low:.3g} to {high})"

@@ -11,6 +11,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of, spread_near
 
 FIT_DRAWS = 1000
+MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaussian outlook makes of it
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ def decide(
     log_ratio = math.exp(now)
     if interval is not None and interval.low and interval.high:
         log_ratio = math.log(interval.high / interval.low)
+    # The fit's interval may have a long tail (a bowl that is hardly seen), which the next runs cut off.
+    wider = min(max(log_ratio / math.exp(now), 1 / MOST_APART), MOST_APART)
 
     def expected(log_width: float) -> float:
-        return _exp(log_ratio * math.exp(log_width - now))
+        return _exp(wider * math.exp(log_width))
 
     found_ways = ways(cov, pool, ends, budget, before)
     enough = cheapest_way(found_ways, lambda log_width: expected(log_width) <= until) if until else None

@@ -134,6 +134,7 @@ def design_next(
             f"a best depth needs runs of at least {DEPTHS} depths, and with what may be run there are {len(depths)}: "
             "allow more depths."
         )
+    _check_shapes(runs, options)
     cost = [float(option.train_flops if request.unit == "FLOPs" else option.expected_seconds) for option in options]
     left = request.budget - spent.of(request.unit)
     if not before and min(cost) > left:
@@ -175,6 +176,17 @@ def design_next(
         warnings=decision.fit.warnings if decision.fit else (),
         spec=_spec(spec, [run for run in chosen if run.batch == 1]),
     )
+
+
+def _check_shapes(runs: Runs | None, options: Sequence[Candidate]) -> None:
+    """Refuse a pool that no budget could fit."""
+    before = set() if runs is None else {*zip(runs.depth.tolist(), runs.block_params.tolist(), strict=True)}
+    shapes = before | {(option.depth, option.block_params) for option in options}
+    if len(shapes) < SHAPES:
+        raise DeepwideError(
+            f"a best depth needs runs of at least {SHAPES} shapes, and with what may be run there are {len(shapes)}: "
+            "allow more sizes or depths."
+        )
 
 
 def _runs(decision: Decision, options: Sequence[Candidate], used: Sequence[set[int]], first: int) -> list[DesignedRun]:
@@ -281,6 +293,10 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
         notes.append(Note.of("no_bowl", text, flat=decision.fit.flat))
     if decision.interval is not None and request.goal == "depth" and decision.interval.value < 1:
         notes.append(Note.of("below-one", "a best depth below 1 means that one layer is best there"))
+    after = decision.ratios[-1] if decision.ratios else decision.ratio
+    if request.until is not None and after > request.until:
+        text = f"a high/low of {request.until:g} is out of reach: with the whole budget {after:.3g} is expected"
+        notes.append(Note.of("out-of-reach", text, until=request.until, after=after))
     if request.params > largest * 1.001 and request.goal == "depth":
         factor = request.params / largest
         text = (

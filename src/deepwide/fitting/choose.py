@@ -58,7 +58,7 @@ def _obeys(row: Row, name: str, sign: str, value: float | str) -> bool:
     if isinstance(value, str):
         return str(row.get(name, "")).lower() != value.lower()
     if sign == UNLIKE:
-        return not abs(_number(row, name) - value) <= NEAR * abs(value)
+        return not math.isclose(_number(row, name), value)
     return bool(SIGNS[sign](_number(row, name), value))
 
 

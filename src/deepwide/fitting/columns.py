@@ -199,8 +199,11 @@ def _written(value: Any, ours: str, where: str) -> float:
             pass
     units = "write 12345.6 or 125M" if ours in COUNTS else "write 12345.6, without separators or units"
     if ours == "loss":
-        units = "write 2.345, or leave it empty for a run that diverged"
-    raise DeepwideError(f"{where}: {quoted(value)} is not a number: {units}, or do not read this column.") from None
+        units = "write 2.345, or nan for a run that diverged"
+    what = "is not a number"
+    if isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
+        what, units = "is a list", "write a row for each of its values, or the last one alone"
+    raise DeepwideError(f"{where}: {quoted(value)} {what}: {units}, or do not read this column.") from None
 
 
 def vocabulary(theirs: Iterable[str]) -> str | None:

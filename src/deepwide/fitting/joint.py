@@ -42,7 +42,7 @@ from deepwide.fitting.regression import (
 )
 from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
-from deepwide.laws import Bowl, JointLaw, bowl_sides
+from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
 from deepwide.quantities import ArrayLike, Floats, Integers
 
 CLAIM = "at equal size there is a depth of least loss"
@@ -71,6 +71,7 @@ SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
 STANDS_OUT = 6.0  # standard deviations of what the other runs expect
 SUSPECTS = 3
 MOST_STANDING_OUT = 2
+FAR_ABOVE = 10.0  # times the best depth, in a profile that has no upper limit
 MANY_RUNS = 5000  # among which one loss hardly matters
 
 
@@ -114,7 +115,7 @@ class JointFit(Fit):
         if self.flat > SURE:
             return f"the probability that loss has a minimum in depth is {1 - self.flat:.0%}, and 97.5% are asked for"
         if self.counting == "total":
-            return "the size is counted with embeddings, and a law is asked about block parameters"
+            return "the joint fit compares depths at equal block parameters: for equal totals fit a ridge or crossings"
         return ""
 
     def law(self) -> JointLaw | None:
@@ -265,9 +266,8 @@ class JointFit(Fit):
         params = float(_numbers("params", params)[0])
         best = law.depth(params).at()
         if depths is None:
-            depths = np.unique(
-                np.round(np.geomspace((best.low or best.value) / 1.5, 1.5 * (best.high or best.value), 12))
-            )
+            high = FAR_ABOVE * best.value if without_limit(best) else best.high or best.value
+            depths = np.unique(np.round(np.geomspace((best.low or best.value) / 1.5, 1.5 * high, 12)))
         L = np.atleast_1d(np.asarray(depths, dtype=float))
         L = L[L > 0]
         place = law.place(params)

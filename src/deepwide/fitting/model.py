@@ -42,8 +42,8 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "depth_tokens": (0.0, 0.1),
 }
 # Runs say nothing about growth beyond their largest size. Either it ends there at once, or it goes on, towards
-# u + k·(growth at the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval must
-# hold in either case, so each draw is taken both ways, and ENDS is a half. Published laws have a growth of 0 to 0.4.
+# u + k·(growth at the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval
+# must hold in either case, so each draw is taken both ways, and ENDS is a half. Published laws have growth of 0 to 0.4.
 GOES_ON = (0.25, 0.5, 0.1)
 ENDS = 0.5
 RELAX = 0.3

@@ -28,6 +28,11 @@ COLUMNS = (
 SHAPE = ("depth", "width", "block_params", "total_params")
 NEAR = math.log(1.5)  # runs within this of a diverged one's size say what its loss exceeds
 BLOCK_MATRICES = 12  # a plain block: 4 d² of attention, 8 d² of feed-forward
+INSTEAD = {  # of a column that is missing
+    "total_params": ", or give the rows of the embedding",
+    "tokens": ", or give their number if all runs had as many: tokens=20B",
+    "block_params": ", or the width, from which 12·depth·width² follows (column width=YOUR_COLUMN)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +124,9 @@ class Runs:
         """Refuse to continue without these columns, and say how to give them."""
         for name in names:
             if np.isnan(getattr(self, name)).any():
-                instead = ", or give the rows of the embedding" if name == "total_params" else ""
-                instead = ", or give their number if all runs had as many: tokens=20B" if name == "tokens" else instead
                 raise DeepwideError(
                     f"this fit needs the column '{name}', which {self.source or 'the table'} does not have for every "
-                    f"run: map it (column {name}=YOUR_COLUMN){instead}."
+                    f"run: map it (column {name}=YOUR_COLUMN){INSTEAD.get(name, '')}."
                 )
 
     def select(self, rows: Any) -> Self:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from deepwide.answers import Z95, Interval
 from deepwide.fitting.crossings import Crossing
-from deepwide.fitting.words import joined, noise_by_depth, show_interval, show_size
-from deepwide.laws import transition_law
+from deepwide.fitting.words import joined, noise_by_depth, show_depth, show_interval, show_size
+from deepwide.laws import transition_law, without_limit
 from deepwide.quantities import plural, show_count
 
 if TYPE_CHECKING:
@@ -149,21 +149,21 @@ def joint_headline(fit: "JointFit") -> list[str]:
         return [f"No best depth: {fit.declined}."]
     largest = fit.params_range[1]
     sizes = (fit.centre, largest, 10 * largest, 100 * largest)
-    depths = [show_interval(interval) for interval in fit.best_depth(sizes)]
+    depths = [show_depth(interval) for interval in fit.best_depth(sizes)]
     shown = [show_count(round(size)) for size in sizes]
     one_size = shown[0] == shown[1]
     middle = "" if one_size else f"; at {shown[0]} {depths[0]}"
     lines = [f"Best depth at {shown[1]}, the largest size: {depths[1]} layers{middle}."]
-    going_on = show_interval(fit.going_on(sizes[2]))
+    going_on = show_depth(fit.going_on(sizes[2]))
     lines.append(
         f"Beyond the runs: {depths[2]} at {shown[2]} and {depths[3]} at {shown[3]}, whether growth goes on or ends "
         f"there; if it surely went on as in the runs, {going_on} at {shown[2]}."
     )
     if fit.with_wider_bend is not None:
         wider = fit.with_wider_bend
+        high = "no upper limit" if without_limit(wider) else f"{wider.high:.3g}"
         lines.append(
-            f"Were growth twice as free to bend as is assumed, that would be {wider.low:.3g} to {wider.high:.3g} at "
-            f"{shown[2]}."
+            f"Were growth twice as free to bend as is assumed, that would be {wider.low:.3g} to {high} at {shown[2]}."
         )
     growth = show_interval(fit.interval("growth"), 2)
     source = "By assumption, as all runs have one size," if one_size else "In the runs"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deepwide.answers import Interval, Note
+from deepwide.laws import without_limit
 from deepwide.quantities import plural, show_count
 
 
@@ -42,6 +43,13 @@ def show_interval(interval: Interval, digits: int = 3) -> str:
     """3.2 (2.9 to 3.5), without the brackets where there is no interval."""
     text = f"{interval.value:.{digits}g}"
     return text if interval.low is None else f"{text} ({interval.low:.{digits}g} to {interval.high:.{digits}g})"
+
+
+def show_depth(interval: Interval) -> str:
+    """As `show_interval`; an upper limit that no network could have is none."""
+    if without_limit(interval):
+        return f"{interval.value:.3g} ({interval.low:.3g} to no upper limit)"
+    return show_interval(interval)
 
 
 def noise_by_depth(noises: Mapping[int, float]) -> str:
@@ -302,8 +310,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
         "whether the bowl is steeper on one side is assumed, not seen: runs farther from the best depth would tell"
     ),
     "few-cells": lambda cells, parameters: (
-        f"{cells} shapes for {parameters} parameters: much of this fit is what was assumed, and its intervals are too "
-        "short (those of 8 shapes held 8 times in 10 at the largest size, not 19 in 20); train more shapes"
+        f"{cells} shapes for {parameters} parameters: much of this fit is what was assumed of bowl, growth and noise, "
+        "and its intervals are as wide as that; train more shapes"
     ),
     # A surface.
     "term-unseen": lambda name, exponent: (

@@ -34,7 +34,7 @@ from deepwide.laws.cost import (
     step_time_ratio,
 )
 from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw, bowl_sides
-from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion
+from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion, without_limit
 
 if TYPE_CHECKING:
     from deepwide.laws.worth import MOST as MOST
@@ -79,6 +79,7 @@ __all__ = [
     "shape_costs",
     "step_time_ratio",
     "transition_law",
+    "without_limit",
     "worth_of",
 ]
 __getattr__ = partial(offered, __name__, {"MOST": "worth", "Worth": "worth", "worth_of": "worth"})

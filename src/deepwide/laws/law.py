@@ -119,6 +119,10 @@ def check_covariance(covariance: Covariance) -> None:
         raise ValueError("covariance must be symmetric and positive")
 
 
+DEEPEST = 1000.0  # layers that anybody trains
+FAR_ABOVE = 10.0
+
+
 class DepthCurve(NamedTuple):
     """The law's depth at each size, with the limits of its 95% interval (NaN where the law has none)."""
 
@@ -137,6 +141,15 @@ class DepthCurve(NamedTuple):
         if np.isnan(self.low[index]):
             return Interval(float(self.value[index]))
         return Interval(float(self.value[index]), float(self.low[index]), float(self.high[index]))
+
+
+def without_limit(depth: Interval) -> bool:
+    """Whether a depth has no upper limit: one that no network has, far above the value.
+
+    >>> without_limit(Interval(26.0, 16.0, 54_000.0)), without_limit(Interval(400.0, 100.0, 1500.0))
+    (True, False)
+    """
+    return depth.high is not None and depth.high > max(DEEPEST, FAR_ABOVE * depth.value)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepwide.answers import Interval, Note
-from deepwide.laws import DepthLaw, outside_the_data, pooled_law
+from deepwide.laws import DepthLaw, JointLaw, outside_the_data, pooled_law
 from deepwide.planning.budget import Budget
 from deepwide.planning.rounding import CLOSE, LEAST_HEADS, SMALL_WIDTH, WideSearch, width_step
 from deepwide.planning.style import GRANULARITY_MISS, Style, ideal_head_dim
@@ -387,6 +387,10 @@ def law_notes(law: DepthLaw, block_params: float) -> list[Note]:
         shown = f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
         text = f"the {law.name} law is extrapolated by a factor {shown}: {law.fitted_words} block parameters"
         notes.append(Note.of("law-extrapolated", text, law=law.name, smallest=low, largest=high, factor=factor))
+        if isinstance(law, JointLaw) and law.may_end:
+            ended = law.depth_at(min(max(block_params, law.sizes[0]), law.sizes[1]))
+            text = f"its depth is for growth that goes on beyond its runs; if it ends, {ended:.3g} layers are best"
+            notes.append(Note.of("growth-may-end", text, law=law.name, depth=ended))
     return notes
 
 
