@@ -208,7 +208,7 @@ def test_a_pool_that_no_budget_can_fit_is_refused() -> None:
     one_size = REAL | {"iso": REAL["iso"] | {"params": ["40k"]}}
     with pytest.raises(DeepwideError, match="at least 8 shapes, and with what may be run there are 4"):
         deepwide.sweep_design(one_size, target="1M", budget="1e18")
-    assert deepwide.sweep_design(one_size, runs(), target="1M", budget="1e12").runs
+    assert deepwide.sweep_design(one_size, runs(), target="1M", budget="1e12").now.interval
 
 
 def test_an_interval_out_of_reach_is_called_so() -> None:
