@@ -67,6 +67,7 @@ def held_out(data: Path, validation: Path | None = None) -> dict[str, tuple[Runs
             1.5e5,
         ),
         "ours, film reviews": lambda: (read_runs(OURS / "depth-width-imdb.csv"), 1.5e5),
+        "ours, enwik8": lambda: (read_runs(OURS / "depth-width-enwik8.csv"), 1.5e5),
     }
     pairs: dict[str, tuple[Runs, float]] = {}
     for name, read in chosen.items():
