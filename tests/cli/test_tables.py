@@ -7,7 +7,7 @@ import pytest
 
 from cli.calling import ask, call
 from deepwide.answers import Interval
-from deepwide.cli.tables import percent, span
+from deepwide.cli.tables import depth_span, percent, span
 from deepwide.laws import TransitionLaw, published_laws, save_law
 
 
@@ -15,7 +15,9 @@ def test_intervals_in_words() -> None:
     assert percent(Interval(5.06, -1.02, 11.52)) == "+5.06% (-1.02 to +11.52)"  # asymmetric: no ±
     assert percent(None) == percent(Interval(1.0)) == "no data"
     assert span(Interval(42.21, 40.4, 44.0)) == "42.2 (95%: 40.4 to 44.0)"
-    assert span(Interval(42.21)) == "42.2"
+    assert span(Interval(42.21)) == depth_span(Interval(42.21)) == "42.2"
+    assert depth_span(Interval(23.7, 15.3, 45_453.4)) == "23.7 (95%: 15.3 to no upper limit)"
+    assert depth_span(Interval(23.7, 15.3, 45.4)) == "23.7 (95%: 15.3 to 45.4)"
 
 
 def test_numbers_are_never_cut_off_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

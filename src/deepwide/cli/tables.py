@@ -149,8 +149,12 @@ def span(interval: Interval, digits: int = 1, of: str = "95%: ") -> str:
     text = f"{interval.value:.{digits}f}"
     if interval.low is None:
         return text
-    high = "no upper limit" if without_limit(interval) else f"{interval.high:.{digits}f}"
-    return f"{text} ({of}{interval.low:.{digits}f} to {high})"
+    return f"{text} ({of}{interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
+def depth_span(depth: Interval, of: str = "95%: ") -> str:
+    """As `span`; an upper limit that no network has is none."""
+    return f"{depth.value:.1f} ({of}{depth.low:.1f} to no upper limit)" if without_limit(depth) else span(depth, of=of)
 
 
 def show_plan(plan: "Plan", to: Console) -> None:
@@ -166,7 +170,7 @@ def show_plan(plan: "Plan", to: Console) -> None:
     }
     fixed = chosen_by.get(plan.fixed, f" ({plan.fixed} is fixed)")
     # A law with loss data of its own has the error of those data, the others that of their coefficients alone.
-    depth = span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
+    depth = depth_span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
     facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
         facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))
@@ -325,7 +329,7 @@ def show_audit(audit: "Audit", to: Console) -> None:
     show_facts(
         [
             ("parameters", size),
-            ("law's depth", span(audit.law_depth)),
+            ("law's depth", depth_span(audit.law_depth)),
             ("depth / law", span(audit.depth_over_law, 2)),
             *([("by total parameters", span(measured, 2))] if (measured := _by_total(audit)) else []),
             ("loss against the law's depth", percent(audit.loss_percent)),
