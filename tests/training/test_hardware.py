@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from deepwide.errors import DeepwideError
-from deepwide.training.hardware import find_device
+from deepwide.training import hardware
+from deepwide.training.hardware import find_device, has_fast_bf16
 
 STEPS = """
 import ctypes, resource
@@ -38,3 +40,12 @@ def test_memory_that_a_step_frees_is_kept_for_the_next() -> None:
 def test_a_device_that_cannot_train_gets_a_sentence(name: str) -> None:
     with pytest.raises(DeepwideError, match=f"there is no device '{name}' here"):
         find_device(name)
+
+
+def test_a_product_that_ends_the_process_is_not_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual machine may announce AMX and trap its use."""
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(hardware, "BF16_PRODUCT", "pass")
+    assert has_fast_bf16(torch.device("cpu"))
+    monkeypatch.setattr(hardware, "BF16_PRODUCT", "import os; os.abort()")
+    assert not has_fast_bf16(torch.device("cpu"))

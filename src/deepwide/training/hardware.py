@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 import time
 
@@ -11,6 +12,7 @@ from deepwide.errors import DeepwideError
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # of glibc's malloc.h
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+BF16_PRODUCT = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); torch.nn.functional.linear(x, x)"
 
 
 def find_device(name: str) -> torch.device:
@@ -34,8 +36,15 @@ def has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+        announced = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        return bool(announced) and _survives(BF16_PRODUCT)
     return False
+
+
+def _survives(program: str) -> bool:
+    """Whether Python gets through these lines, in a process of its own: some virtual machines announce AMX and trap
+    its use, which ends the process."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 
 
 def peak_flops(device: torch.device, precision: str = "fp32", size: int = 1024, seconds: float = 0.2) -> float:
