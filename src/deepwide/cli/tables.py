@@ -303,6 +303,8 @@ def show_opinions(opinions: Sequence[Opinion], to: Console) -> None:
     rows = table("law<", "depth", "95%", "says<<", "status<<", title="What every law says about this size")
     for i, o in enumerate(opinions):
         interval = "" if o.low is None else f"{o.low:.1f}–{o.high:.1f}"
+        if o.depth is not None and without_limit(Interval(o.depth, o.low, o.high)):
+            interval = f"{o.low:.1f} or more"
         depth = "–" if o.depth is None else f"{o.depth:.1f}"
         add(rows, Text(o.law, style="" if i else "bold"), depth, interval, o.words, o.status)
     show(rows, to)

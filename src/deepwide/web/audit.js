@@ -3,7 +3,7 @@ import { fixed, grouped, plural, Refusal, showCount, signed } from "./numbers.js
 import { interval } from "./laws.js";
 import { roundShape, styleOfModel } from "./planner.js";
 import { countParams, exact } from "./shape.js";
-import { describe, describeBriefly, lawNotes, opinionCells, opinionLines, percent, span } from "./words.js";
+import { depthSpan, describe, describeBriefly, lawNotes, opinionCells, opinionLines, percent, span } from "./words.js";
 
 function ratioOf(depth, law) {
   const value = depth / law.value;
@@ -161,7 +161,7 @@ export function auditWords(audit, constants) {
     notes: audit.notes.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
     facts: [
       ["parameters", `${about}${grouped(params.total)} total, ${size}`],
-      ["law's depth", span(audit.law_depth)],
+      ["law's depth", depthSpan(audit.law_depth, constants.no_limit)],
       ["depth / law", span(audit.depth_over_law, 2)],
       ...(audit.by_total ? [["by total parameters", span(audit.by_total, 2)]] : []),
       ["loss against the law's depth", percent(audit.loss)],
@@ -171,7 +171,7 @@ export function auditWords(audit, constants) {
       ["vocabulary cap", `${grouped(shape.vocab)}: ${audit.vocabulary_wastes_width ? "width is beyond it" : "no limit here"}`],
       ["rule", audit.rule],
     ],
-    opinions: audit.opinions.map(opinionCells),
+    opinions: audit.opinions.map((o) => opinionCells(o, constants.no_limit)),
   };
 }
 

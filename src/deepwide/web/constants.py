@@ -91,6 +91,7 @@ AUDIT = {
     "rule_of_cost": "RULE_OF_COST",
     "tokens_per_param": "TOKENS_PER_PARAM",
 }
+NO_LIMIT = {"deepest": "DEEPEST", "far_above": "FAR_ABOVE"}  # see `laws.without_limit`
 BOWL = {"slack": "SLACK", "largest_log": "LARGEST_LOG", "most": "MOST", "angles": "ANGLES"}
 CONFIG = {
     "aliases": "ALIASES",
@@ -131,6 +132,7 @@ def page_constants(laws: Sequence[str | Path | Law] = ()) -> dict[str, Any]:
         "audit": constants_of("deepwide.planning", AUDIT),
         "config": _config(),
         "laws": offered,
+        "no_limit": constants_of("deepwide.laws", NO_LIMIT),
         "costs": _costs(),
         "compute_laws": {name: _compute(name) for name in COMPUTE_LAWS},
         "inference_bytes": dict(INFERENCE_BYTES),

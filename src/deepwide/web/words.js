@@ -16,6 +16,13 @@ export function span(interval, digits = 1, of = "95%: ") {
   return interval.low === null ? text : `${text} (${of}${fixed(interval.low, digits)} to ${fixed(interval.high, digits)})`;
 }
 
+const withoutLimit = (depth, { deepest, far_above }) => depth.high !== null && depth.high > Math.max(deepest, far_above * depth.value);
+
+// As span; an upper limit that no network has is none
+export function depthSpan(depth, noLimit, of = "95%: ") {
+  return withoutLimit(depth, noLimit) ? `${fixed(depth.value, 1)} (${of}${fixed(depth.low, 1)} to no upper limit)` : span(depth, 1, of);
+}
+
 const headsOf = (s) => `${plural(s.heads, "head")}${s.kv_heads === s.heads ? "" : ` (${s.kv_heads} key/value)`} of ${s.head_dim}`;
 
 export function describe(s) {
@@ -170,10 +177,13 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
     `while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
 }
 
-export const opinionCells = (o) => [
+const opinionSpan = (o, noLimit) =>
+  withoutLimit({ value: o.depth, high: o.high }, noLimit) ? `${fixed(o.low, 1)} or more` : `${fixed(o.low, 1)}–${fixed(o.high, 1)}`;
+
+export const opinionCells = (o, noLimit) => [
   o.law,
   o.depth === null ? "–" : fixed(o.depth, 1),
-  o.low === null ? "" : `${fixed(o.low, 1)}–${fixed(o.high, 1)}`,
+  o.low === null ? "" : opinionSpan(o, noLimit),
   o.words,
   o.status,
 ];
@@ -182,7 +192,7 @@ export function planWords(plan, laws, constants) {
   const { params, shape, law } = plan;
   const all = planNotes(plan, laws, constants.planner);
   const side = plan.fixed === null ? "" : plan.fixed === "budget" ? " (the budget suits fewer layers)" : ` (${plan.fixed} is fixed)`;
-  const depth = span(plan.law_depth, 1, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
+  const depth = depthSpan(plan.law_depth, constants.no_limit, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
   const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
   if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
   facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
@@ -213,7 +223,7 @@ export function planWords(plan, laws, constants) {
     }),
     shares: plan.candidates.filter((c) => c.device).map(({ depth: L, width, device }) => [String(L), grouped(width),
       ...["state", "activations", "training", "cache", "serving"].map((part) => showBytes(device[part]))]),
-    opinions: plan.opinions.map(opinionCells),
+    opinions: plan.opinions.map((o) => opinionCells(o, constants.no_limit)),
     reason: planReason(plan),
     nearest: plan.nearest.map((m) => `${m.name} ${m.depth} × ${grouped(m.width)} (${fixed(m.depth_over_law, 2)}×)`).join("; ") || "none of this size",
     notes: all.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
