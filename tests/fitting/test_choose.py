@@ -189,6 +189,22 @@ def test_embedding_rows_or_a_vocabulary_give_totals_to_a_table_without() -> None
     assert np.isnan(read_runs([row | {"vocab": "bytes"} for row in rows]).total_params).all()
 
 
+def test_a_column_of_embedding_parameters_gives_the_count_that_is_missing() -> None:
+    rows = [{"depth": 2, "width": 8, "loss": 2.0, "Embedding params (k)": 1}, {"depth": 4, "width": 8, "loss": 1.9}]
+    runs = read_runs(rows)
+    assert runs.total_params[0] == 12 * 2 * 64 + 1000
+    assert np.isnan(runs.total_params[1])
+    blocks = read_runs([row | {"block_params": 5000} for row in rows])
+    assert blocks.total_params[0] == 6000
+    assert noted("embeddings-read", blocks.notes) == {"name": "Embedding params (k)", "total": False}
+    totals = [row | {"params": 5000, "embed_params": 400} for row in rows]
+    del totals[0]["Embedding params (k)"]
+    assert read_runs([row | {"vocab": 7} for row in totals]).block_params.tolist() == [4600, 4600]
+    assert read_runs(totals, embedding_rows=20).block_params.tolist() == [4840, 4840], "what is asked for comes first"
+    assert read_runs([r | {"block_params": 100} for r in totals]).block_params.tolist() == [100, 100]
+    assert read_runs([r | {"embed_params": 40} for r in rows], embedding_rows=20).total_params[0] == 12 * 2 * 64 + 160
+
+
 GRID = [
     {"depth": d, "width": w, "loss": 2 + d / w + off, "warmup": warmup, "optimizer": optimizer, "seed": 0}
     for d in (1, 2)

@@ -118,6 +118,20 @@ def with_embeddings(rows: list[Row], embedding_rows: Sequence[float | None]) -> 
     return totals
 
 
+def by_embeddings(rows: list[Row], counts: Sequence[float | None]) -> list[Row]:
+    """The rows with both counts, of blocks and in total, where one of them and the embeddings are known."""
+    both = []
+    for row, count in zip(rows, counts, strict=True):
+        total, known = row.get("total_params"), row.get("block_params")
+        block = known or BLOCK_MATRICES * row.get("depth", math.nan) * row.get("width", math.nan) ** 2
+        if count is not None and not total and not math.isnan(block):
+            row = row | {"total_params": block + count}
+        elif count is not None and total and not known and total > count:
+            row = row | {"block_params": total - count}
+        both.append(row)
+    return both
+
+
 def without_embeddings(rows: list[Row], embedding_rows: float) -> list[Row]:
     """The rows with block parameters: the total less so many rows of the width."""
     if not all({"total_params", "width"} <= row.keys() for row in rows):

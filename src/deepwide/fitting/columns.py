@@ -40,6 +40,7 @@ _WIDTHS = (
     "embedding_size", "hidden_size", "hidden_width", "hidden_dim", "hidden_dimension", "hidden",
 )  # fmt: skip
 _PARAMS = {"param", "params", "parameter", "parameters"}
+_EMBEDDINGS = {"emb", "embd", "embed", "embedding", "embeddings"}
 _NO_EMBEDDINGS = re.compile(r"_?(non|no|without|wo|w_o|excl|excluding)_?(emb|embd|embed|embedding|embeddings)(?=_|$)")
 _TRAINED = {"train", "training", "trained", "seen", "consumed", "processed", "data", "budget"}
 _HELD_OUT = {"val", "valid", "validation", "eval", "evaluation", "test", "heldout", "held", "out", "dev"}
@@ -71,6 +72,21 @@ class Guess(NamedTuple):
     bits: bool = False
 
 
+def embedding_params(theirs: Iterable[str]) -> tuple[str, float] | None:
+    """The column that counts the parameters of embeddings, and by how many, if there is one.
+
+    >>> embedding_params(["n_embd", "params_no_embed", "Embedding params (M)"])
+    ('Embedding params (M)', 1000000.0)
+    """
+    for name in theirs:
+        words, scale = _words(name)
+        text, rest = "_".join(words), set(words)
+        ours = rest & _PARAMS and rest & _EMBEDDINGS and rest <= _PARAMS | _EMBEDDINGS | _MANY
+        if ours and not _NO_EMBEDDINGS.search(text):
+            return name, scale
+    return None
+
+
 def meaning(name: str) -> Guess | None:
     """Which of our columns a name is, if it says so.
 
@@ -80,10 +96,7 @@ def meaning(name: str) -> Guess | None:
     for ours, usual in NAMES.items():
         if name in usual:
             return Guess(ours, usual.index(name))
-    plain, scale = _unit(name)
-    words = re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower())
-    while len(words) > 1 and words[0] in _FOLDERS:
-        words = words[1:]
+    words, scale = _words(name)
     text, rest = "_".join(words), set(words)
     if scale != 1.0:
         return _count(text, rest, scale)
@@ -97,6 +110,15 @@ def meaning(name: str) -> Guess | None:
         if text in others:
             return Guess(ours, 10)
     return _loss(rest) or _count(text, rest, 1.0)
+
+
+def _words(name: str) -> tuple[list[str], float]:
+    """The words of a name, without folders and its unit, and how many it counts by."""
+    plain, scale = _unit(name)
+    words = re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower())
+    while len(words) > 1 and words[0] in _FOLDERS:
+        words = words[1:]
+    return words, scale
 
 
 def _unit(name: str) -> tuple[str, float]:

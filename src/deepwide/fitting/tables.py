@@ -23,6 +23,7 @@ from deepwide.fitting.arguments import check_arguments
 from deepwide.fitting.choose import (
     Limit,
     best_settings,
+    by_embeddings,
     count_repeats,
     ended,
     near_values,
@@ -31,7 +32,17 @@ from deepwide.fitting.choose import (
     within_limits,
     without_embeddings,
 )
-from deepwide.fitting.columns import BLANK, NAMES, Guess, guess_columns, in_units, meaning, number_of, vocabulary
+from deepwide.fitting.columns import (
+    BLANK,
+    NAMES,
+    Guess,
+    embedding_params,
+    guess_columns,
+    in_units,
+    meaning,
+    number_of,
+    vocabulary,
+)
 from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
 from deepwide.fitting.words import note
 
@@ -134,7 +145,13 @@ def map_columns(
     mapped = [_mapped(row, chosen, meant, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
     mapped, more_notes = in_units(mapped)
     notes += more_notes
-    if not {"total_params"} & (chosen.keys() | ignored) and (name := vocabulary(theirs)) and "width" in chosen:
+    counted = {"block_params", "total_params"}
+    if not counted <= chosen.keys() and not counted & ignored and (found := embedding_params(theirs)):
+        name, scale = found
+        counts = [count and count * scale for count in (_count(row.get(name)) for row in rows)]
+        mapped = by_embeddings(mapped, counts)
+        notes.append(note("embeddings-read", name=name[:60], total="total_params" in chosen))
+    elif not {"total_params"} & (chosen.keys() | ignored) and (name := vocabulary(theirs)) and "width" in chosen:
         mapped = with_embeddings(mapped, [_count(row.get(name)) for row in rows])
         notes.append(note("embeddings-added", rows=f"'{name[:60]}'"))
     if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
@@ -293,9 +310,11 @@ def read_runs(
     notes += more
     rows, more = near_values(rows, where or {})
     notes += more
-    assumed = [each for each in notes if each.code == "embeddings-added"]
-    if embedding_rows is not None and (assumed or not any("total_params" in row for row in rows)):
+    assumed = [each for each in notes if each.code in ("embeddings-added", "embeddings-read")]
+    given = any("total_params" in row for row in rows) and all(each.data.get("total") for each in assumed)
+    if embedding_rows is not None:
         notes = [each for each in notes if each not in assumed]
+    if embedding_rows is not None and not given:
         rows = with_embeddings(rows, [embedding_rows] * len(rows))
         notes.append(note("embeddings-added", rows=f"{embedding_rows:g}"))
     elif embedding_rows is not None:

@@ -165,6 +165,11 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "embeddings-added": lambda rows: (
         f"total parameters were not given: assumed to be the blocks and {rows}·width, one matrix of embeddings"
     ),
+    "embeddings-read": lambda name, total: (
+        f"block parameters were not given: they are the total less '{name}'"
+        if total
+        else f"total parameters were not given: they are the blocks and '{name}'"
+    ),
     "embeddings-removed": lambda rows: f"block parameters are the total less {rows:g}·width",
     "seeds-unlinked": lambda: "seeds do not link all shapes: treated as repeats of a shape, not as pairs across shapes",
     "runs-unfinished": lambda count, folder: f"{plural(count, 'run')} in {folder} not finished: left out",
