@@ -70,6 +70,7 @@ OF_A_BEST_DEPTH = ("end-thin", "bowl-skewed", "skew-assumed", "growth-assumed") 
 SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
 STANDS_OUT = 6.0  # standard deviations of what the other runs expect
 SUSPECTS = 3
+LEAST_LEFT = 0.02  # of a run's own noise that a fit leaves in its residual
 MOST_STANDING_OUT = 2
 FAR_ABOVE = 10.0  # times the best depth, in a profile that has no upper limit
 MANY_RUNS = 5000  # among which one loss hardly matters
@@ -96,6 +97,7 @@ class JointFit(Fit):
     flat: float  # probability that there is no bowl
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
     run_noise: float = 0.0  # sd of what all lengths of a shape share
+    curve_misfit: float = 0.0  # sd of what the formula of loss in size and tokens misses
     with_wider_bend: Interval | None = None  # the best depth at ten times the largest size, were the bend freer
     x_range: tuple[float, float]
     known_sizes: tuple[float, float] | None = None  # at which runs show the best depth; None: all (older fits)
@@ -287,17 +289,24 @@ class JointFit(Fit):
     @property
     def _run_spread(self) -> float:
         """Standard deviation of one run's ln loss about the model."""
-        return math.hypot(self.noise, self.run_noise, *self.misfit)
+        return math.hypot(self.noise, self.run_noise, self.curve_misfit, *self.misfit)
 
-    def _expected(self, run: Runs) -> float:
-        """The loss of one run, whether the fit shows a best depth or not."""
+    def _place(self, run: Runs) -> Design:
         s = np.log(run.size(self.counting) / self.centre)
-        t = self._log_tokens(s, run.tokens)
         e = None
         if self.embeddings_mean is not None:
             e = np.log(run.total_params / run.block_params) - self.embeddings_mean
-        log = float(log_loss(self.names, np.array([self.values]), Design(s, t, e, np.log(run.depth)))[0, 0])
+        return Design(s, self._log_tokens(s, run.tokens), e, np.log(run.depth))
+
+    def _expected(self, run: Runs) -> float:
+        """The loss of one run, whether the fit shows a best depth or not."""
+        log = float(log_loss(self.names, np.array([self.values]), self._place(run))[0, 0])
         return math.exp(min(max(log, -700.0), 700.0))
+
+    def _error(self, run: Runs) -> float:
+        """Standard deviation of ln loss of a new run there."""
+        X = jacobian(self.names, np.array(self.values), self._place(run))
+        return math.hypot(math.sqrt(max(float((X @ np.array(self.covariance) @ X.T)[0, 0]), 0.0)), self._run_spread)
 
     def verdict(self) -> Verdict:
         """Whether the runs show a best depth; measured is the curvature of ln loss in ln depth."""
@@ -397,6 +406,7 @@ def fit_joint(
         flat=inferred.flat,
         misfit=(missed["smooth"], missed.get("depth", 0.0)),
         run_noise=missed.get("run", 0.0),
+        curve_misfit=missed.get("curve", 0.0),
         x_range=(float(x.min() - place), float(x.max() - place)),
         known_sizes=(centre * math.exp(known[0]), centre * math.exp(known[1])),
         bases=compare_bases(_without_embeddings(cells.y, inferred, design), design, np.log(size[at]))
@@ -423,7 +433,7 @@ def _warnings(
         largest, end = (centre * math.exp(s) for s in (float(design.s.max()), known[1]))
         notes.append(note("end-thin", largest=largest, known=end))
     kernels = tuple(misfit_factors(design))
-    missed = [name != "run" for name in kernels]
+    missed = [name in ("smooth", "depth") for name in kernels]
     correlated = float(mixture.weights[(mixture.settings[:, 1:][:, missed] > 0).any(axis=1)].sum())
     if correlated > CORRELATED:
         notes.append(note("misfit-correlated", probability=correlated))
@@ -572,7 +582,7 @@ def _standing_out(fit: JointFit, runs: Runs) -> list[Note]:
     while rows:
         expected = [fits[-1]._expected(runs.select([row])) for row in rows]
         off = [
-            abs(math.log(runs.loss[row] / loss)) * math.sqrt(1 - fit.residuals[row].leverage) / fits[-1]._run_spread
+            abs(math.log(runs.loss[row] / loss)) / fits[-1]._error(runs.select([row]))
             for row, loss in zip(rows, expected, strict=True)
         ]
         if min(off) > STANDS_OUT:
@@ -589,7 +599,8 @@ def _standing_out(fit: JointFit, runs: Runs) -> list[Note]:
 def _without_a_suspect(fit: JointFit, runs: Runs, left: Integers) -> tuple[int, JointFit] | None:
     """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
     finished = ~runs.diverged[left]
-    off = finished * [abs(run.residual) / math.sqrt(max(1 - run.leverage, 0.05)) for run in fit.residuals]
+    # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
+    off = finished * [abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) for run in fit.residuals]
     if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
         return None
     without = []

@@ -34,7 +34,9 @@ SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 MISFIT = ((0.0, 0.78), (0.5, 0.1), (1.0, 0.08), (2.0, 0.04))
 # r of what all lengths of a shape share: nearly sure if they are checkpoints of one run, and a table does not say so.
 ONE_RUN = ((0.0, 0.25), (1.0, 0.25), (2.5, 0.25), (6.0, 0.25))
-DOUBTS = {"smooth": MISFIT, "depth": MISFIT, "run": ONE_RUN}
+# r of what a formula of loss in size and tokens misses at all depths: much, where checkpoints have hardly any noise.
+CURVE = ((0.0, 0.25), (1.0, 0.25), (4.0, 0.25), (12.0, 0.25))
+DOUBTS = {"smooth": MISFIT, "depth": MISFIT, "curve": CURVE, "run": ONE_RUN}
 FEWER = 120  # cells above which the grid is thinned
 MOST_RANK = 200  # of a kernel
 
@@ -229,6 +231,19 @@ def posterior(
     scales = sigma2[:, None, None] * _inverse(A[likely])
     weights = weights[likely] / weights[likely].sum()
     return Mixture(weights, theta[likely] + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
+
+
+def squares(cells: Cells, off: Floats, kernels: Sequence[Floats], setting: Floats) -> float:
+    """offᵀV⁻¹off with one setting."""
+    return float(_whitened(cells, off[:, None], kernels, setting[None])[2][0])
+
+
+def normal_equations(
+    cells: Cells, X: Floats, off: Floats, kernels: Sequence[Floats], setting: Floats
+) -> tuple[Floats, Floats]:
+    """XᵀV⁻¹X and XᵀV⁻¹off with one setting."""
+    gram, cross, _, _ = _whitened(cells, np.column_stack([X, off]), kernels, setting[None])
+    return gram[0], cross[0]
 
 
 def _inverse(A: Floats) -> Floats:

@@ -12,13 +12,24 @@ are stated; without one on the bend q, no finite sweep says anything about ten t
 The model is linearised at its mode, where it is a regression with unknown variance components (`mixed`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.fitting.mixed import Cells, Mixture, evenly, grid, low_rank, normals, positive, posterior
+from deepwide.fitting.mixed import (
+    Cells,
+    Mixture,
+    evenly,
+    grid,
+    low_rank,
+    normal_equations,
+    normals,
+    positive,
+    posterior,
+    squares,
+)
 from deepwide.laws import bowl_sides
 from deepwide.quantities import Floats, Integers
 
@@ -57,13 +68,17 @@ PROPOSED = 6  # draws for each that is kept
 SETTLING = 4  # steps
 LONGEST = 1.0  # of a step in ln
 STEPS = 12
+CLIMBS = 40  # steps towards a mode
+DAMPED = (1e-3, 4.0, 5.0)  # of such a step: at first, times as much when it fails, and as little when it does not
+HARDLY = 1e-4  # of −2 ln(posterior): no gain
+FIRST_NOISE = 0.01  # until the runs have said something of it
 STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
 NEAR_ENOUGH = 0.01  # of a standard deviation
 BEST_SETTINGS = 8  # of the grid, until the mode has been found
 MOST_DEPTHS = 100  # beyond which no depth has an offset of its own
 CHECKPOINTS = 1.5  # lengths per shape from which they may be those of one run
 MOST_SHAPES = 200  # beyond which no run has an offset of its own
-LENGTHS = (2.0, 1.0)  # e-folds of size and depth over which a smooth misfit is correlated
+LENGTHS = (2.0, 1.0, 1.0)  # e-folds of size, depth and tokens over which a smooth misfit is correlated
 
 
 class Design(NamedTuple):
@@ -147,22 +162,38 @@ def infer(
     mean, sd = np.array([PRIORS[name] for name in names]).T
     sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
     kernels = misfit_factors(design)
+    factors = list(kernels.values())
     settings, prior = grid(len(cells.y), cells.within_dof > 0, kernels)
-    theta, among = _start(cells.y, design, names), np.arange(len(prior))
-    for step in range(STEPS):
+    everything = np.arange(len(prior))
+
+    def linearised(theta: Floats, among: Integers) -> Mixture:
         X = jacobian(names, theta, design)
         linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
-        mixture = posterior(linear, X, mean, sd, list(kernels.values()), settings[among], prior[among])
-        new = _tamed(names, mixture.mean, design)
-        moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
-        theta = new if step < 4 else (new + theta) / 2
-        if step == 0:
-            among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
-        if moved < NEAR_ENOUGH:
-            break
-    X = jacobian(names, theta, design)
-    linear = cells._replace(y=cells.y - log_loss(names, theta[None], design)[0] + X @ theta)
-    mixture = posterior(linear, X, mean, sd, list(kernels.values()), settings, prior)
+        return posterior(linear, X, mean, sd, factors, settings[among], prior[among])
+
+    def climbed(theta: Floats, setting: Floats, sigma2: float) -> tuple[Floats, float]:
+        return climb(cells, design, theta, mean, sd, factors, setting, sigma2)
+
+    usual = settings[prior.argmax()]
+    ends = [climbed(start, usual, FIRST_NOISE**2) for start in _starts(cells.y, design, names)]
+    theta, among = min(ends, key=lambda end: end[1])[0], everything
+    for towards_mean in (False, True):  # a mode with the likeliest variances, then the mean over all variances
+        last = np.inf
+        for _ in range(STEPS):
+            mixture = linearised(theta, among)
+            if among is everything:
+                among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
+            likeliest = int(mixture.weights.argmax())
+            new = _tamed(names, mixture.mean, design)
+            if not towards_mean:
+                new, _ = climbed(theta, mixture.settings[likeliest], float(mixture.sigma2[likeliest]))
+            moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
+            if towards_mean and moved >= last:  # it does not settle: stay near the mode
+                break
+            theta, last = new, moved
+            if moved < NEAR_ENOUGH:
+                break
+    mixture = linearised(theta, everything)
     drawn = draw_places(names, theta, mixture, mean, sd, number, seed, float(design.s.max()))
     noise = float(np.sqrt(mixture.weights @ mixture.sigma2))
     return replace(drawn, draws=settled(names, theta, drawn.draws, design, sd, noise))
@@ -253,8 +284,48 @@ def _slopes(names: tuple[str, ...], theta: Floats, design: Design, which: Intege
     return np.stack([(_curve(names, theta + step, design) - base) / 1e-6 for step in steps], axis=2)
 
 
-def _start(y: Floats, design: Design, names: tuple[str, ...]) -> Floats:
-    """Where to linearise first: a parabola in ln depth."""
+def climb(
+    cells: Cells,
+    design: Design,
+    theta: Floats,
+    mean: Floats,
+    sd: Floats,
+    factors: Sequence[Floats],
+    setting: Floats,
+    sigma2: float,
+) -> tuple[Floats, float]:
+    """A mode of the posterior with these variances, uphill from θ, and −2 ln of it there (Levenberg 1944, Marquardt
+    1963). Whole steps of Gauss and Newton run in circles where a bowl is flat."""
+    names = design.names
+    proper = np.isfinite(sd)
+    pull = np.where(proper, 1 / np.where(proper, sd, 1.0) ** 2, 0.0)
+    middle = np.where(proper, mean, 0.0)
+
+    def height(theta: Floats) -> tuple[Floats, float]:
+        off = cells.y - log_loss(names, theta[None], design)[0]
+        return off, squares(cells, off, factors, setting) / sigma2 + float(pull @ (theta - middle) ** 2)
+
+    damping, more, less = DAMPED
+    off, now = height(theta)
+    for _ in range(CLIMBS):
+        A, b = normal_equations(cells, jacobian(names, theta, design), off, factors, setting)
+        A, b = A / sigma2 + np.diag(pull), b / sigma2 - pull * (theta - middle)
+        gain = 0.0
+        while gain <= 0 and damping < 1e9:
+            new = _tamed(names, theta + np.linalg.solve(A + damping * np.diag(np.diag(A) + 1e-12), b), design)
+            left, value = height(new)
+            gain = now - value
+            damping *= more if gain <= 0 else 1 / less
+        if gain <= 0:
+            break
+        theta, off, now = new, left, value
+        if gain < HARDLY:
+            break
+    return theta, now
+
+
+def _starts(y: Floats, design: Design, names: tuple[str, ...]) -> list[Floats]:
+    """Where to climb from: what is assumed of any sweep, and a parabola in ln depth."""
     s, x = design.s, design.x
     columns = [np.ones_like(s), s, s**2, x, x**2, s * x]
     columns += [] if design.t is None else [design.t]
@@ -263,12 +334,14 @@ def _start(y: Floats, design: Design, names: tuple[str, ...]) -> Floats:
     scale = np.std(X, axis=0) + 1e-9
     # A little shrinkage, in units of the columns: ladders are collinear.
     theta = np.linalg.solve(X.T @ X + 1e-6 * len(s) * np.diag(scale**2), X.T @ y)
-    values = {name: mean for name, (mean, _) in PRIORS.items()}
-    values |= {"level": float(np.mean(y)), "curvature": 0.01, "depth": float(np.mean(x))}
+    usual = {name: mean for name, (mean, _) in PRIORS.items()}
+    usual |= {"level": float(np.mean(y)), "curvature": 0.01, "depth": float(np.mean(x))}
     b1, b2, b3 = theta[3:6]
+    starts = [usual]
     if b2 > LEAST_CURVATURE:
-        values |= {"curvature": b2, "depth": -b1 / (2 * b2), "growth": float(np.clip(-b3 / (2 * b2), -0.2, 0.8))}
-    return _tamed(names, np.array([values[name] for name in names]), design)
+        growth = float(np.clip(-b3 / (2 * b2), -0.2, 0.8))
+        starts.append(usual | {"curvature": b2, "depth": -b1 / (2 * b2), "growth": growth})
+    return [_tamed(names, np.array([values[name] for name in names]), design) for values in starts]
 
 
 def _tamed(names: tuple[str, ...], theta: Floats, design: Design, some: tuple[str, ...] = ()) -> Floats:
@@ -294,19 +367,32 @@ def jacobian(names: tuple[str, ...], theta: Floats, design: Design) -> Floats:
 
 
 def misfit_factors(design: Design) -> dict[str, Floats]:
-    """Factors of the correlations of what the model misses: smooth over ln size and ln depth, each depth's own, and
-    what all lengths of a shape share, which may be checkpoints of one run."""
+    """Factors of the correlations of what the model misses: smooth over ln size, ln depth and ln tokens, each depth's
+    own, and where lengths differ what it misses of loss against size and tokens at all depths, and what all lengths of
+    a shape share, which may be checkpoints of one run."""
     s, x = design.s, design.x
-
-    def smooth(i: int) -> Floats:
-        return np.asarray(np.exp(-(((s - s[i]) / LENGTHS[0]) ** 2 + ((x - x[i]) / LENGTHS[1]) ** 2) / 2))
-
-    kernels = {"smooth": low_rank(smooth, len(s))}
+    kernels = {"smooth": low_rank(lambda i: smooth_misfit(design, i), len(s))}
     depths, which = np.unique(np.round(x, 6), return_inverse=True)
     if 2 < len(depths) <= min(len(x) / 2, MOST_DEPTHS):
         kernels["depth"] = np.eye(len(depths))[which]
     if design.t is not None:
+        kernels["curve"] = low_rank(lambda i: curve_misfit(design, i), len(s))
         shapes, which = np.unique(np.round(np.column_stack([s, x]), 6), axis=0, return_inverse=True)
         if len(shapes) <= min(len(x) / CHECKPOINTS, MOST_SHAPES):
             kernels["run"] = np.eye(len(shapes))[which.reshape(-1)]
     return kernels
+
+
+def smooth_misfit(design: Design, cell: int) -> Floats:
+    """Correlation of what is missed at all cells with what is missed at one."""
+    far = (design.x - design.x[cell]) / LENGTHS[1]
+    return np.asarray(curve_misfit(design, cell) * np.exp(-(far**2) / 2))
+
+
+def curve_misfit(design: Design, cell: int) -> Floats:
+    """The same of what does not depend on depth: loss against size and tokens is no sum of powers to the last digit,
+    and a fit to checkpoints, which have hardly any noise, would put the difference into the bowl."""
+    far = ((design.s - design.s[cell]) / LENGTHS[0]) ** 2
+    if design.t is not None:
+        far = far + ((design.t - design.t[cell]) / LENGTHS[2]) ** 2
+    return np.asarray(np.exp(-far / 2))

@@ -18,7 +18,18 @@ from typing import Literal
 import numpy as np
 
 from deepwide.fitting.joint import NEARBY, SAME_LENGTH, SAME_SHARE, WELL, JointFit
-from deepwide.fitting.model import ENDS, GOES_ON, LENGTHS, PRIORS, RELAX, Design, best_log_depth, by_name, jacobian
+from deepwide.fitting.model import (
+    ENDS,
+    GOES_ON,
+    PRIORS,
+    RELAX,
+    Design,
+    best_log_depth,
+    by_name,
+    curve_misfit,
+    jacobian,
+    smooth_misfit,
+)
 from deepwide.fitting.runs import Runs
 from deepwide.quantities import Floats
 
@@ -28,6 +39,7 @@ DRAWS = 12
 ASSUMED_CURVATURE, CURVATURE_SPREAD = 0.02, 0.5
 ASSUMED_NOISE = 0.005
 ASSUMED_MISFIT = 0.5
+ASSUMED_CURVE = 2.0  # times the noise: what a formula of loss in size and tokens misses, where lengths differ
 WIDE = {"level": 3.0, "curvature": 0.3, "depth": 3.0}  # standard deviations instead of flat priors
 CELL_SHARE = 0.5  # of a run's variance that its seeds share, where no shape was repeated
 FEWEST_DRAWS = 50
@@ -83,7 +95,7 @@ class Outlook:
     tokens_line: tuple[float, float]  # τ of the target against σ
     noise: float  # sd of a single run about its cell
     cell: float  # sd of a cell about the smooth misfit
-    misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
+    misfit: tuple[float, float, float]  # sd of what is missed smoothly, by depth, and of loss against size and tokens
     assumed: bool  # no fit stands behind it
 
     @property
@@ -154,10 +166,12 @@ class Outlook:
         return Covariances(K, B, np.maximum(v, 1e-12), target.rest, target.apart, self.noise**2, self.spread)
 
     def _missed(self, design: Design) -> Floats:
-        """Covariance of what the model misses: smooth over ln size and ln depth, and each depth's own."""
-        far_s, far_x = (np.subtract.outer(column, column) for column in (design.s, design.x))
-        smooth = np.exp(-((far_s / LENGTHS[0]) ** 2 + (far_x / LENGTHS[1]) ** 2) / 2)
-        return np.asarray(self.misfit[0] ** 2 * smooth + self.misfit[1] ** 2 * (np.abs(far_x) < 1e-6))
+        """Covariance of what the model misses."""
+        cells = range(len(design.s))
+        smooth, curve = (np.stack([part(design, i) for i in cells]) for part in (smooth_misfit, curve_misfit))
+        same_depth = np.abs(np.subtract.outer(design.x, design.x)) < 1e-6
+        own = zip(self.misfit, (smooth, same_depth, curve), strict=True)
+        return np.asarray(sum(sd**2 * correlation for sd, correlation in own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,11 +286,12 @@ def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
     theta = _prior_draws(names, pool, draws, seed)
     noise = ASSUMED_NOISE
-    misfit = (ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise)
+    curve = ASSUMED_CURVE * noise if centre_tokens is not None else 0.0
+    misfit = (ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise, curve)
     line = _line(whole, centre, centre_tokens)
     cell = CELL_SHARE
     if fit is not None:
-        noise, misfit = fit.noise, fit.misfit
+        noise, misfit = fit.noise, (*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
         if fit.centre_tokens is not None:
             line = fit.tokens_line or (0.0, 0.0)
         if fit.seed_noise is not None:
