@@ -5,6 +5,10 @@ depth at ten times the largest size that may be run. A designed sweep starts wit
 uniform grids are chosen in hindsight: of many, those that no cheaper one beats, with lines between them; what they
 reach is measured on other sweeps than chose them.
 
+"designed, shorter too" may also run a quarter and a sixteenth of the length; the target is at the full length. There
+the best depth shifts with length as it pleases: by −0.1 to 0.35 per e-fold, which changes with size by up to 0.05 and
+with length by up to 0.06 per e-fold, and loss against length is not the model's formula.
+
 `python -m benchmarks.design --out results/design/simulated.json`; interrupted, it resumes.
 """
 
@@ -41,6 +45,10 @@ ROWS = {
     "ladder, tokens = 20·total": Row("ladder", "L", "constant ratio, large", ladder=True),
 }
 BUDGETS = (1.0, 2.0, 4.0, 8.0)  # in runs of the largest size
+BUDGETS_SHORTER = (0.25, 0.5, 1.0, 2.0)
+SHORTER = (1.0, 0.25, 0.0625)  # of the length
+SHIFTS = ((-0.1, 0.35), (-0.05, 0.05), (-0.03, 0.03))  # per e-fold of length, and size, and length
+CURVE = 0.005  # sd of what loss against size and length has besides
 TOKENS = 8e7
 TO_CHOOSE, TO_JUDGE = 5, 15  # sweeps of each uniform grid, and of those that were chosen
 RATIOS = (5.0, 4.0, 3.5, 3.0, 2.75)  # of the interval at the target, high/low
@@ -56,6 +64,7 @@ class World:
     size: Floats  # nominal
     y: Floats
     largest_cost: float
+    tokens: float | None = None  # of the target, where there are several lengths
 
     @property
     def target(self) -> float:
@@ -69,7 +78,7 @@ class World:
     def goal(self) -> Goalpost:
         place = self.pool.places
         share = np.log(place.total_params / place.block_params)
-        return Goalpost("depth", self.target, float(share[place.block_params.argmax()]))
+        return Goalpost("depth", self.target, float(share[place.block_params.argmax()]), self.tokens)
 
     def runs(self, picks: Sequence[int]) -> Runs:
         """What these runs of the pool give; a shape's later runs have other seeds."""
@@ -83,9 +92,8 @@ class World:
             rows.append(pick)
             seeds.append(seed)
             noise.append(own + shared)
-        columns: dict[str, Any] = (
-            {"tokens": place.tokens[rows], "total_params": place.total_params[rows]} if self.row.ladder else {}
-        )
+        columns: dict[str, Any] = {"total_params": place.total_params[rows]} if self.row.ladder else {}
+        columns |= {"tokens": place.tokens[rows]} if self.row.ladder or self.tokens else {}
         return Runs.of(
             depth=place.depth[rows], block_params=place.block_params[rows], seed=seeds,
             loss=np.exp(self.y[rows] + np.array(noise)), source="simulated", **columns,
@@ -108,6 +116,25 @@ def world(row: Row, seed: int) -> World:
     places = Places(L, N, total, tokens, np.ones(len(N)))
     top = float(np.median(cost[size == size.max()]))
     return World(row, seed, Pool(places, cost, np.full(len(N), 8)), size, y, top)
+
+
+def shorter(row: Row, seed: int) -> World:
+    """The same with shorter lengths besides."""
+    one = world(row, seed)
+    draw = np.random.default_rng([seed, zlib.crc32(repr(row).encode()), 3])
+    places, number = one.pool.places, len(SHORTER)
+    L, N, total = (np.tile(v, number) for v in (places.depth, places.block_params, places.total_params))
+    t = np.repeat(np.log(SHORTER), len(places))
+    n = np.log(N / np.exp(np.log(places.block_params).mean()))
+    r, u, v = (draw.uniform(*ends) for ends in SHIFTS)
+    y = mean_loss(row, truth_of(row), L * np.exp(-t * (r + u * n + v * t)), N, TOKENS * np.exp(t))
+    y = y + np.log1p(0.3 * np.expm1(-0.3 * t))
+    near = [np.exp(-((np.subtract.outer(a, a) / long) ** 2) / 2) for a, long in ((n, 2.0), (t, 1.5))]
+    V = covariance(replace(row, noise=0.0), L, N) * near[1] + CURVE**2 * near[0] * near[1]
+    y = y + np.linalg.cholesky(V + 1e-12 * np.eye(len(N))) @ draw.normal(size=len(N))
+    cost = 6 * total * TOKENS * np.exp(t)
+    pool = Pool(Places(L, N, total, TOKENS * np.exp(t), np.ones(len(N))), cost, np.full(len(N), 8))
+    return World(row, seed, pool, np.tile(one.size, number), y, one.largest_cost, TOKENS)
 
 
 def designed(here: World, budget: float) -> Iterator[tuple[list[int], float]]:
@@ -165,7 +192,7 @@ def grids(here: World) -> Iterator[tuple[str, list[int]]]:
 def judged(here: World, picks: Sequence[int]) -> tuple[float, float, bool] | None:
     """Cost, ln(high/low) and whether the truth is inside; None where the fit declines or is refused."""
     try:
-        law = fit_joint(here.runs(picks), bootstrap=400, examine=False).law()
+        law = fit_joint(here.runs(picks), length=here.tokens, bootstrap=400, examine=False).law()
     except DeepwideError:
         return None
     if law is None:
@@ -191,12 +218,12 @@ def summed(results: Sequence[tuple[float, float, bool] | None]) -> dict[str, Any
 Measured = list[tuple[float, float, bool] | None]
 
 
-def measure_designed(row: Row, budget: float, number: int) -> dict[str, Any]:
+def measure_designed(row: Row, budget: float, number: int, make: Callable[[Row, int], World] = world) -> dict[str, Any]:
     """Designed sweeps of one budget: what they reach, and what was promised before the first run."""
     results: Measured = []
     promised, batches = [], []
     for seed in range(number):
-        here = world(row, seed)
+        here = make(row, seed)
         steps = list(designed(here, budget * here.largest_cost))
         results.append(judged(here, steps[-1][0]))
         promised.append(steps[0][1])
@@ -276,6 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--number", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after so long")
     parser.add_argument("--only", default="", help="truths whose name contains this")
+    parser.add_argument("--way", default="", help="ways of choosing whose name contains this")
     args = parser.parse_args(arguments)
     result: dict[str, Any] = {"command": COMMAND, "rows": {}}
     if args.out.exists():
@@ -291,17 +319,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if args.only not in name:
             continue
         table = result["rows"].setdefault(name, {})
-        for budget in BUDGETS:
-            ways: dict[str, Callable[[Row, float, int], dict[str, Any]]] = {
-                "designed": measure_designed,
-                "random order": partial(measure_order, order=random_order),
-                "cheapest first": partial(measure_order, order=cheapest_first),
-            }
-            for way, measure in ways.items():
+        ways: dict[str, tuple[Callable[[Row, float, int], dict[str, Any]], Sequence[float]]] = {
+            "designed": (measure_designed, BUDGETS),
+            "random order": (partial(measure_order, order=random_order), BUDGETS),
+            "cheapest first": (partial(measure_order, order=cheapest_first), BUDGETS),
+        }
+        if not row.ladder:
+            ways["designed, shorter too"] = (partial(measure_designed, make=shorter), BUDGETS_SHORTER)
+        for way, (measure, budgets) in ways.items():
+            for budget in budgets:
                 if time.monotonic() - start > args.seconds:
                     return
                 points = table.setdefault(way, {})
-                if points.get(f"{budget:g}", {}).get("sweeps", 0) < args.number:
+                if args.way in way and points.get(f"{budget:g}", {}).get("sweeps", 0) < args.number:
                     points[f"{budget:g}"] = measure(row, budget, args.number)
                     print(name, budget, way, json.dumps(points[f"{budget:g}"]), flush=True)
                     save()

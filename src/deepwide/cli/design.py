@@ -42,6 +42,9 @@ def design(
     tokens: Annotated[
         str | None, typer.Option(help="Lengths that may be run: 2M or 1M:8M (default: the base's).")
     ] = None,
+    length: Annotated[
+        str | None, typer.Option(help="Tokens of the run that is planned: 8M (default: the longest that may be run).")
+    ] = None,
     until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
     column: Annotated[
@@ -89,7 +92,7 @@ def design(
     spec = read(base, set_, network)
     asked: dict[str, Any] = {
         "target": target, "budget": budget, "goal": goal, "sizes": sizes, "depths": depths, "tokens": tokens,
-        "until": until, "batch": batch, "threads": threads, "folder": runs,
+        "length": length, "until": until, "batch": batch, "threads": threads, "folder": runs,
     }  # fmt: skip
     if not auto:
         answer = sweep_design(spec, _known(known, column, where, best_of), **asked)

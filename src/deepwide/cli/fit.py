@@ -65,6 +65,13 @@ def fit(
         Literal["block", "total"] | None,
         typer.Option(help="Size in block or total parameters (default: total for a surface, else block)."),
     ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="joint: the tokens for which the best depth is stated, if runs have several lengths.",
+            show_default="their mean, or as they grow with size",
+        ),
+    ] = None,
     pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
     slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
     base: Annotated[
@@ -146,6 +153,7 @@ def fit(
         best_of=names_of(best_of),
         embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
         counting=count,
+        length=float(parse_count(length, "a length in tokens")) if length else None,
         bootstrap=bootstrap,
         seed=seed,
         noise=noise,

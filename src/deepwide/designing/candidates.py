@@ -142,6 +142,12 @@ def share_at(options: Sequence[Candidate], params: float) -> float:
     return math.log1p(outside / params)
 
 
+def longest(options: Sequence[Candidate]) -> float | None:
+    """The most tokens, if a shape may be run for several lengths; None where all have one, or their size's own."""
+    shapes = {(option.depth, option.width) for option in options}
+    return float(max(option.tokens for option in options)) if len(shapes) < len(options) else None
+
+
 def tokens_key(base: Spec) -> str:
     """What a cell of this sweep calls its length."""
     return trainer_of(base.run).keys["tokens"]

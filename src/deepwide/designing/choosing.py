@@ -9,7 +9,7 @@ cheap ones find decides again about the dear ones.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -68,13 +68,11 @@ def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Plac
     for end, size in enumerate(ends):
         allowed = pool.places.block_params <= size * 1.001
         known = end == 0 and len(before) > 0
-        for number in (0,) if known or spread_near(size, before) >= enough_spread(cov, pool, size) else AT_THE_END:
-            start = _beginning(cov, pool, end, allowed, budget, number, before) if number else ((), cov)
-            if start is None:
-                continue
-            for power in POWERS:
-                way = _way(start[1].copy(), pool, end, allowed, budget, power, start[0], SHAPES - len(before))
-                result.append(_without_fit(way, len(before)))
+        shown = known or spread_near(size, before) >= enough_spread(cov, pool, size)
+        starts = [((), cov)] if shown else _beginnings(cov, pool, end, allowed, budget, before)
+        for (begun, after), power in product(starts, POWERS):
+            way = _way(after.copy(), pool, end, allowed, budget, power, begun, SHAPES - len(before))
+            result.append(_without_fit(way, len(before)))
     return [way for way in result if way.runs and np.isfinite(way.log_width[-1])]
 
 
@@ -91,13 +89,29 @@ def _without_fit(way: Way, before: int) -> Way:
     return Way(way.runs, way.costs, tuple(log_width))
 
 
-def _beginning(
-    cov: Covariances, pool: Pool, end: int, allowed: Numbers, budget: float, number: int, before: Places
-) -> tuple[tuple[int, ...], Covariances] | None:
-    """So many depths of the largest size, those that narrow the interval most; None if they cannot be paid or would
-    not show the best depth there."""
+Beginning = tuple[tuple[int, ...], Covariances]
+
+
+def _beginnings(
+    cov: Covariances, pool: Pool, end: int, allowed: Numbers, budget: float, before: Places
+) -> list[Beginning]:
+    """Two or three depths of the largest size, at each of the lengths that it may be run for."""
     top = pool.places.block_params[allowed].max()
     near = np.flatnonzero(allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0))
+    steps = np.round(np.log(pool.places.tokens[near] / pool.places.tokens[near].min()) / np.log(NEAR))
+    starts = [
+        _beginning(cov, pool, end, near[steps == step], top, budget, number, before)
+        for step in sorted(set(steps.tolist()), reverse=True)
+        for number in AT_THE_END
+    ]
+    return [start for start in starts if start is not None]
+
+
+def _beginning(
+    cov: Covariances, pool: Pool, end: int, near: Integers, top: float, budget: float, number: int, before: Places
+) -> Beginning | None:
+    """So many depths among these runs, those that narrow the interval most; None if they cannot be paid or would not
+    show the best depth there."""
     first = {depth: run for run in near[::-1].tolist() for depth in [float(pool.places.depth[run])]}
     best: tuple[float, tuple[int, ...], Covariances] | None = None
     enough = enough_spread(cov, pool, top)

@@ -8,7 +8,16 @@ import numpy as np
 from deepwide.answers import Interval
 from deepwide.designing.choosing import Pool, batches, best_way, cheapest_way, ends_of, enough_spread, frontier, ways
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Covariances, Goal, JointFit, Places, Runs, fit_joint, outlook_of, spread_near
+from deepwide.fitting import (
+    Covariances,
+    Goal,
+    JointFit,
+    Places,
+    Runs,
+    fit_joint,
+    outlook_of,
+    spread_near,
+)
 
 FIT_DRAWS = 1000
 MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaussian outlook makes of it
@@ -16,11 +25,13 @@ MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaus
 
 @dataclass(frozen=True)
 class Goalpost:
-    """What is to be known: the best depth at a size, or the loss there; `share` is ln(total/block) of such a model."""
+    """What is to be known: the best depth at a size, or the loss there; `share` is ln(total/block) of such a model,
+    `tokens` its length where runs may have several (None: as the runs')."""
 
     goal: Goal
     params: float
     share: float = 0.0
+    tokens: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +64,9 @@ def decide(
     `examine` asks the fit for its warnings.
     """
     before = Places.of(runs) if runs is not None and len(runs) else Places.none()
-    fit = _fit(runs, draws, examine)
+    fit = _fit(runs, goal, draws, examine)
     interval = _interval(fit, goal)
-    view = outlook_of(fit, before, pool.places)
+    view = outlook_of(fit, before, pool.places, length=goal.tokens)
     largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0
     ends = ends_of(pool, largest)
     cov = view.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
@@ -92,19 +103,20 @@ def _exp(value: float) -> float:
     return math.exp(min(value, 50.0))
 
 
-def _fit(runs: Runs | None, draws: int, examine: bool) -> JointFit | None:
+def _fit(runs: Runs | None, goal: Goalpost, draws: int, examine: bool) -> JointFit | None:
     """The joint fit, or None where the runs do not allow one yet."""
     if runs is None or not len(runs):
         return None
+    length = goal.tokens if runs.several_lengths else None
     try:
-        return fit_joint(runs, bootstrap=draws, examine=examine)
+        return fit_joint(runs, length=length, bootstrap=draws, examine=examine)
     except DeepwideError:
         return None
 
 
 def _interval(fit: JointFit | None, goal: Goalpost) -> Interval | None:
-    """The target's interval now; None where the fit declines."""
-    if fit is None or fit.declined:
+    """The target's interval now; None where the fit declines, or knows another length only."""
+    if fit is None or fit.declined or (goal.tokens and not fit.knows_length(goal.tokens)):
         return None
     best = fit.best_depth(goal.params)[0]
     if goal.goal == "depth":

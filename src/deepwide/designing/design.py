@@ -13,6 +13,7 @@ from deepwide.designing.candidates import (
     Candidate,
     Choice,
     candidates,
+    longest,
     pool_of,
     seeds_used,
     share_at,
@@ -43,9 +44,18 @@ class Request:
     unit: Unit
     until: float | None
     batch: int
+    length: float | None = None
 
     @classmethod
-    def of(cls, target: str | float, goal: Goal, budget: str | float, until: float | None, batch: int) -> Self:
+    def of(
+        cls,
+        target: str | float,
+        goal: Goal,
+        budget: str | float,
+        until: float | None,
+        batch: int,
+        length: str | float | None = None,
+    ) -> Self:
         """From what a user writes."""
         if goal not in ("depth", "loss"):
             raise DeepwideError(f"the goal is depth or loss, not {quoted(goal)}.")
@@ -57,7 +67,8 @@ class Request:
         if not amount > 0:
             raise DeepwideError(f"the budget must be above 0, not {quoted(budget)}.")
         params = float(parse_count(target, "a target, a size in block parameters"))
-        return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch)
+        tokens = None if length is None else float(parse_count(length, "a length in tokens"))
+        return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch, tokens)
 
 
 class Spent(NamedTuple):
@@ -82,6 +93,7 @@ def sweep_design(
     sizes: Choice | None = None,
     depths: Choice | None = None,
     tokens: Choice | None = None,
+    length: str | float | None = None,
     until: float | None = None,
     batch: int = 4,
     threads: int = 1,
@@ -91,11 +103,12 @@ def sweep_design(
 
     `base` is a sweep whose settings all runs share and whose iso part says what may be run; `sizes`, `depths` and
     `tokens` replace that (a list, or a range such as "10k:1M"). `runs` are those so far: folders, tables, `Runs`, None.
-    `target` is a size in block parameters; `budget` is in FLOPs ("1e17") or time of one worker ("2h"); `until` is the
-    high/low of an interval that suffices. Run the first batch, give its results as `runs`, and ask again.
+    `target` is a size in block parameters, `length` its tokens (default: the longest that may be run); `budget` is in
+    FLOPs ("1e17") or time of one worker ("2h"); `until` is the high/low of an interval that suffices. Run the first
+    batch, give its results as `runs`, and ask again.
     """
     spec = as_spec(base)
-    request = Request.of(target, goal, budget, until, batch)
+    request = Request.of(target, goal, budget, until, batch, length)
     home = runs_folder(spec, folder)
     options = candidates(spec, sizes=sizes, depths=depths, tokens=tokens, runs=home, threads=threads)
     return design_next(spec, as_runs(runs), request, options)
@@ -144,7 +157,8 @@ def design_next(
             f"{cheapest.depth} layers of width {cheapest.width}, costs {_amount(min(cost), request.unit)}."
         )
     pool = pool_of(options, cost, used)
-    goal = Goalpost(request.goal, request.params, share_at(options, request.params))
+    length = request.length or longest(options)
+    goal = Goalpost(request.goal, request.params, share_at(options, request.params), length)
     decision = decide(runs, pool, goal, left, least=request.batch, until=request.until, examine=True)
     stop = _stop(decision, request, pays=min(cost) <= left) or _too_small(decision, runs, options)
     now = Stage(

@@ -18,16 +18,19 @@ from deepwide.fitting.bases import compare_bases
 from deepwide.fitting.mixed import Cells, cell_means
 from deepwide.fitting.model import (
     GOES_ON,
-    PLACE,
     RELAX,
     SOFT,
+    WITH_TOKENS,
     Design,
     Posterior,
+    along,
+    best_log_depth,
     by_name,
     infer,
     jacobian,
     log_loss,
     misfit_factors,
+    shift,
     size_curve,
 )
 from deepwide.fitting.regression import (
@@ -40,10 +43,10 @@ from deepwide.fitting.regression import (
     span_known,
     variance_inflation,
 )
-from deepwide.fitting.runs import Counting, Runs
+from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
-from deepwide.quantities import ArrayLike, Floats, Integers
+from deepwide.quantities import ArrayLike, Floats, Integers, show_count
 
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
@@ -52,7 +55,6 @@ RULE = (
 )
 SURE = 0.025
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
-SAME_LENGTH = 1.05
 FEWEST_CELLS = 8
 FEWEST_DRAWS = 200
 MOST_DRAWS = 10_000  # of a law
@@ -127,7 +129,7 @@ class JointFit(Fit):
         return JointLaw(
             **self._origin(),
             about="least loss at equal size (fitted, with its posterior)",
-            details=self._tokens_words(),
+            details=self.tokens_words,
             centre_params=self.centre,
             soft=SOFT,
             relax=RELAX,
@@ -143,24 +145,29 @@ class JointFit(Fit):
         """The sizes over which growth is taken to be seen."""
         return self.known_sizes or self.params_range
 
-    def _tokens_words(self) -> str:
+    @property
+    def tokens_words(self) -> str:
+        """Which length of runs the best depth is for."""
         if self.centre_tokens is None:
             return "at the length of its runs"
-        return "at lengths that grow with size as its runs' do" if self.tokens_line else "at its runs' mean length"
+        at, slope = self.line
+        if slope:
+            return "at lengths that grow with size as its runs' do"
+        tokens = f"{show_count(round(self.centre_tokens * math.exp(at)))} tokens"
+        return f"at {tokens}" if self.tokens_line else f"at {tokens}, the mean of its runs"
 
     def _columns(self) -> dict[str, Floats]:
-        """The draws by name; in fits that were saved before bowls had tails, these are 0."""
+        """The draws by name; what earlier versions did not have is 0."""
         rows = np.array(self.resamples)
-        return {"tail": np.zeros(len(rows))} | dict(zip(self.names, rows.T, strict=True))
+        later = ("tail", *(WITH_TOKENS[1:] if "depth_tokens" in self.names else ()))
+        return dict.fromkeys(later, np.zeros(len(rows))) | dict(zip(self.names, rows.T, strict=True))
 
     def _law_draws(self) -> tuple[Any, ...]:
         column = self._columns()
-        place, growth, bend = column["depth"], column["growth"], column["bend"]
-        change = column["curvature_size"]
-        curvature = column["curvature"]
-        if self.tokens_line is not None:
-            at, slope = self.tokens_line
-            place, growth = place + at * column["depth_tokens"], growth + slope * column["depth_tokens"]
+        place, growth, bend = along(column, self.line)
+        curvature, change = column["curvature"], column["curvature_size"]
+        if self.centre_tokens is not None:
+            at, slope = self.line
             curvature = curvature * np.exp(at * column["curvature_tokens"])
             change = change + slope * column["curvature_tokens"]
         end = math.log(self.known[1] / self.centre)
@@ -180,13 +187,26 @@ class JointFit(Fit):
 
     def going_on(self, params: float) -> Interval:
         """The best depth at a size beyond the runs if growth there were that of the runs: what the data alone say."""
-        column = dict(zip(self.names, np.array(self.resamples).T, strict=True))
+        place, growth, bend = along(self._columns(), self.line)
         far = math.log(params / self.centre)
         least, most = (math.log(size / self.centre) for size in self.known)
         end = min(max(far, least), most)
-        slope = column["growth"] + 2 * column["bend"] * end
-        place = column["depth"] + column["growth"] * end + column["bend"] * end**2 + slope * (far - end)
+        place = place + growth * end + bend * end**2 + (growth + 2 * bend * end) * (far - end)
         low, middle, high = np.exp(np.clip(np.quantile(place, (0.025, 0.5, 0.975)), -700, 700))
+        return Interval(float(middle), float(low), float(high))
+
+    def growth(self) -> Interval:
+        """The power of the size that the best depth grows like, at the centre, lengths growing as they are stated."""
+        draws = along(self._columns(), self.line)[1]
+        value = along(dict(zip(self.names, np.array(self.values), strict=True)), self.line)[1]
+        return Interval(float(value), *map(float, np.quantile(draws, (0.025, 0.975))))
+
+    def shift_by_tokens(self, times: float) -> Interval:
+        """What so many times the tokens multiply the best depth by, at the centre's size."""
+        at, more = self.line[0], math.log(times)
+        column = self._columns()
+        far, near = (shift(column, np.zeros(1), np.array([t])) for t in (at + more, at))
+        low, middle, high = np.exp(np.quantile(far - near, (0.025, 0.5, 0.975)))
         return Interval(float(middle), float(low), float(high))
 
     def cost(self, factor: float) -> Interval:
@@ -218,7 +238,7 @@ class JointFit(Fit):
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth, so they predict no loss at a depth: {self.declined}.")
-        if "tail" not in self.names:
+        if "tail" not in self.names or ("depth_tokens" in self.names and "bend_both" not in self.names):
             raise DeepwideError("this fit is of an earlier version with another formula of loss: fit again.")
         if total is None and self.embeddings_mean is not None:
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
@@ -252,10 +272,11 @@ class JointFit(Fit):
         """ln loss above that of the best depth, of each draw; the law's, at lengths that are not the law's too."""
         if t is None:
             return law.above(L, N)
-        at, slope = self.tokens_line or (0.0, 0.0)
-        longer = t - at - slope * np.log(N / self.centre)
-        place = np.stack([law.place(size) for size in N.tolist()], axis=1) + values["depth_tokens"] * longer
-        change = values["curvature_size"] * np.log(N / self.centre) + values["curvature_tokens"] * t
+        s = np.log(N / self.centre)
+        at, slope = self.line
+        longer = shift(values, s, t) - shift(values, s, at + slope * s)
+        place = np.stack([law.place(size) for size in N.tolist()], axis=1) + longer
+        change = values["curvature_size"] * s + values["curvature_tokens"] * t
         sides = bowl_sides(np.log(L) - place, values["skew"], values["tail"], SOFT)
         return np.asarray(values["curvature"] * np.exp(np.clip(change, -20, 20)) * sides)
 
@@ -283,8 +304,19 @@ class JointFit(Fit):
             return None
         if tokens is not None:
             return np.asarray(np.log(tokens / self.centre_tokens))
-        at, slope = self.tokens_line or (0.0, 0.0)
+        at, slope = self.line
         return np.asarray(at + slope * s)
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """τ against σ that the best depth is stated for."""
+        return self.tokens_line or (0.0, 0.0)
+
+    def knows_length(self, tokens: float) -> bool:
+        """Whether the runs had several lengths, or this one."""
+        if self.centre_tokens is not None or self.tokens_range is None:
+            return True
+        return 1 / SAME_LENGTH < self.tokens_range[1] / tokens < SAME_LENGTH
 
     @property
     def _run_spread(self) -> float:
@@ -326,18 +358,26 @@ class JointFit(Fit):
             return {}
         column = dict(zip(self.names, np.array([self.values, *self.resamples]).T, strict=True))
         far = math.log(10 * self.params_range[1] / self.centre)
-        best = column["depth"], column["depth"] + column["growth"] * far + column["bend"] * far**2
+        place, growth, bend = along(column, self.line)
+        best = place, place + growth * far + bend * far**2
         cost = 100 * np.expm1(np.maximum(column["curvature"], 0.0) * math.log(2) ** 2)
         shown = {"best_depth": np.exp(best[0]), "best_depth_at_10x": np.exp(best[1])}
-        return shown | {"growth": column["growth"], "cost_of_factor_2": cost}
+        return shown | {"growth": growth, "cost_of_factor_2": cost}
 
 
 def fit_joint(
-    runs: Runs, *, counting: Counting = "block", bootstrap: int = 1000, seed: int = 0, examine: bool = True
+    runs: Runs,
+    *,
+    counting: Counting = "block",
+    length: float | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    examine: bool = True,
 ) -> JointFit:
     """The joint model's posterior; `bootstrap` is the number of its draws, 200 to 10,000.
 
-    `examine` also looks for what a reader must beware of.
+    `length` is the tokens of a run for which the best depth is stated, where runs have several (default: their mean,
+    or lengths that grow with size as theirs do). `examine` also looks for what a reader must beware of.
     """
     check_resamples(bootstrap, seed)
     if not FEWEST_DRAWS <= bootstrap <= MOST_DRAWS:
@@ -348,9 +388,9 @@ def fit_joint(
     runs.need("depth")
     size = runs.size(counting)
     centre = float(np.exp(np.mean(np.log(size))))
-    lengths = runs.tokens[~np.isnan(runs.tokens)]
-    varied = bool(lengths.size and lengths.max() > SAME_LENGTH * lengths.min())
-    centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if varied else None
+    if length is not None:
+        _check_length(runs, length)
+    centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if runs.several_lengths else None
     share = np.log(runs.total_params / runs.block_params)
     counted = counting == "block" and not np.isnan(share).any() and float(np.ptp(share)) > SAME_SHARE
     counted = counted and not cautions.about_totals(runs)
@@ -376,7 +416,8 @@ def fit_joint(
     missed = {name: math.sqrt(float(mixture.weights @ (mixture.sigma2 * part))) for name, part in r2.items()}
     assumed = zip(inferred.names, inferred.prior_mean.tolist(), inferred.prior_sd.tolist(), strict=True)
     place = _place_at_centre(inferred)
-    known = _known_sizes(inferred, design, math.sqrt(sigma2))
+    line = _line(design, length, centre_tokens)
+    known = _known_sizes(inferred, design, math.sqrt(sigma2), line or (0.0, 0.0))
     leverage = _leverage(inferred, design, cells)[np.unique(runs.groups, return_inverse=True)[1]]
     separate = examine and "run" not in r2  # lengths that may be of one run are no evidence each
     fit = JointFit(
@@ -401,7 +442,7 @@ def fit_joint(
         centre=centre,
         centre_tokens=centre_tokens,
         embeddings_mean=float(share.mean()) if counted else None,
-        tokens_line=_ladder(design),
+        tokens_line=line,
         priors={name: Prior(mean, sd) for name, mean, sd in assumed if math.isfinite(sd)},
         flat=inferred.flat,
         misfit=(missed["smooth"], missed.get("depth", 0.0)),
@@ -477,7 +518,7 @@ def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note
     return [note("lack-of-fit", ratio=math.sqrt(ratio))]
 
 
-def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[float, float]:
+def _known_sizes(inferred: Posterior, design: Design, noise: float, line: tuple[float, float]) -> tuple[float, float]:
     """σ of the least and the largest size at which the runs from there on show the best depth about as well as the fit
     states.
 
@@ -492,11 +533,12 @@ def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[flo
         return float(s.min()), float(s.max())
     order = np.argsort(s)
     at = s[order]
-    c, change, *path = (float(np.median(draws[name])) for name in ("curvature", "curvature_size", *PLACE[:3]))
-    z = design.x[order] - np.column_stack([np.ones(len(at)), at, at**2]) @ path
+    middle = {name: np.array([float(np.median(values))]) for name, values in draws.items()}
+    c, change = (float(middle[name][0]) for name in ("curvature", "curvature_size"))
+    z = (design.x - best_log_depth(middle, design))[order]
     weight = np.exp(2 * np.clip(change * at, -10, 10))
     ends = sorted({0, len(at) - 1, *np.linspace(0, len(at) - 1, MOST_ENDS).astype(int).tolist()})
-    place = np.column_stack([np.ones(len(ends)), at[ends], at[ends] ** 2]) @ [draws[name] for name in PLACE[:3]]
+    place = np.column_stack([np.ones(len(ends)), at[ends], at[ends] ** 2]) @ along(draws, line)
     stated = np.ptp(np.quantile(place, (0.025, 0.975), axis=1), axis=0) / (2 * Z95)
     sums = [np.append(0.0, np.cumsum(weight * z**power)) for power in (0, 1, 2)]
     known = []
@@ -508,8 +550,8 @@ def _known_sizes(inferred: Posterior, design: Design, noise: float) -> tuple[flo
         times = off / np.maximum(stated, WELL / ENOUGH)
         enough = np.flatnonzero(times <= max(ENOUGH, float(times.min())))
         known.append(float(at[ends[enough[-1 if up else 0]]]))
-    middle = (known[0] + known[1]) / 2  # of runs that show it only together
-    return min(known[0], middle), max(known[1], middle)
+    half = (known[0] + known[1]) / 2  # of runs that show it only together
+    return min(known[0], half), max(known[1], half)
 
 
 def _leverage(inferred: Posterior, design: Design, cells: Cells) -> Floats:
@@ -645,10 +687,13 @@ def _place_at_centre(inferred: Posterior) -> float:
     return float(inferred.mode[inferred.names.index("depth")])
 
 
-def _ladder(design: Design) -> tuple[float, float] | None:
-    """τ = at + slope·σ, where lengths follow the size."""
-    if design.t is None:
+def _line(design: Design, length: float | None, centre_tokens: float | None) -> tuple[float, float] | None:
+    """τ = at + slope·σ that the best depth is stated for: the length asked for, or lengths that follow the size, if
+    the runs' do; None: their mean."""
+    if design.t is None or centre_tokens is None:
         return None
+    if length is not None:
+        return math.log(length / centre_tokens), 0.0
     slope, at = np.polyfit(design.s, design.t, 1)
     off = design.t - at - slope * design.s
     return (float(at), float(slope)) if abs(slope) > 0.2 and float(off.std()) < 0.35 else None
@@ -665,6 +710,17 @@ def _observed(runs: Runs, counting: Counting, s: Floats, x: Floats, t: Floats | 
     free = ~runs.diverged
     spread = max(float(np.std((y - X @ theta)[free])), 1e-9)
     return np.where(runs.diverged, np.maximum(expected_above(X @ theta, y, spread), y), y)
+
+
+def _check_length(runs: Runs, length: float) -> None:
+    check_positive(length=length)
+    if np.isnan(runs.tokens).all():
+        raise DeepwideError("these runs do not say how many tokens they had: a best depth at a length needs tokens.")
+    most = float(np.nanmax(runs.tokens))
+    if not runs.several_lengths and not 1 / SAME_LENGTH < length / most < SAME_LENGTH:
+        raise DeepwideError(
+            f"all runs had {show_count(round(most))} tokens: they do not say how the best depth changes with length."
+        )
 
 
 def _check(cells: Cells, x: Floats) -> None:

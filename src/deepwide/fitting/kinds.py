@@ -23,7 +23,7 @@ from deepwide.laws import TransitionLaw
 
 Kind = Literal["joint", "transition", "ridge", "surface"]
 SETTINGS: Mapping[Kind, tuple[str, ...]] = {  # those that not every kind has
-    "joint": (),
+    "joint": ("length",),
     "transition": ("slope", "pairs", "noise"),
     "ridge": ("base", "embeddings", "drift", "noise"),
     "surface": ("terms", "unit", "delta"),
@@ -42,6 +42,7 @@ def fit(
     counting: Counting | None = None,
     bootstrap: int = 1000,
     seed: int = 0,
+    length: float | None = None,
     noise: Noise | None = None,
     slope: float | None = None,
     pairs: tuple[tuple[int, int], ...] = (),
@@ -60,7 +61,7 @@ def fit(
     `best_of` are those of `read_runs`.
     `counting` measures sizes by block or total parameters (default: total for a surface, else block); `bootstrap` is
     the number of resamples (of a joint fit, of draws) and `seed` theirs. The other settings belong to one kind, which
-    they choose where none is named: see `fit_transition`, `fit_ridge` and `fit_surface`.
+    they choose where none is named: see `fit_joint`, `fit_transition`, `fit_ridge` and `fit_surface`.
 
     >>> rows = [{"depth": d, "width": w, "loss": 2 - d * w**0.1 / 9} for d in (1, 2) for w in (8, 16, 32)]
     >>> fit(rows, "transition", bootstrap=0).verdict().outcome
@@ -68,8 +69,8 @@ def fit(
     """
     needs("scipy", "fit")
     given: dict[str, Any] = {
-        "noise": noise, "slope": slope, "pairs": pairs, "base": base, "embeddings": embeddings, "drift": drift,
-        "terms": terms, "unit": unit, "delta": delta,
+        "length": length, "noise": noise, "slope": slope, "pairs": pairs, "base": base, "embeddings": embeddings,
+        "drift": drift, "terms": terms, "unit": unit, "delta": delta,
     }  # fmt: skip
     table: dict[str, Any] = {
         "columns": columns, "where": where, "limits": limits, "embedding_rows": embedding_rows, "best_of": best_of,

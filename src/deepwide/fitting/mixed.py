@@ -125,6 +125,10 @@ class Mixture:
         within = np.einsum("c,cij->ij", self.weights, self.scales)
         return np.asarray(within + np.einsum("c,ci,cj->ij", self.weights, spread, spread))
 
+    def distance(self, one: Floats, other: Floats) -> float:
+        """The greatest difference of two θ, in standard deviations."""
+        return float(np.max(np.abs(one - other) / np.sqrt(np.maximum(np.diag(self.covariance), 1e-30))))
+
     def draw(self, number: int, seed: int) -> tuple[Floats, Integers]:
         """So many θ, and which point of the grid each is from."""
         random = np.random.default_rng(seed)
@@ -173,11 +177,17 @@ def grid(cells: int, repeated: bool, kernels: Iterable[str]) -> tuple[Floats, Fl
     >>> grid(24, False, ("smooth", "depth"))[0].shape
     (16, 3)
     """
-    shares = (SHARES if cells <= FEWER else SHARES[::2]) if repeated else (1.0,)
-    axes = [[(w, 1 / len(shares)) for w in shares], *[DOUBTS[name] for name in kernels]]
+    names = tuple(kernels)
+    many = cells > FEWER or "curve" in names
+    shares = (SHARES[::2] if many else SHARES) if repeated else (1.0,)
+    axes = [[(w, 1 / len(shares)) for w in shares], *[DOUBTS[name] for name in names]]
     points = list(itertools.product(*axes))
+    if "curve" in names and "depth" in names:  # one of the two misfits that depend on depth, to save time
+        either = [1 + names.index(name) for name in ("smooth", "depth")]
+        points = [point for point in points if not all(point[i][0] for i in either)]
     settings = np.array([[value for value, _ in point] for point in points])
-    return settings, np.array([math.prod(weight for _, weight in point) for point in points])
+    prior = np.array([math.prod(weight for _, weight in point) for point in points])
+    return settings, prior / prior.sum()
 
 
 def posterior(

@@ -1,13 +1,14 @@
 """One model of ln loss in size N, tokens D and depth L, with its priors, and its posterior.
 
     ln loss = level + ln[(e^f + e^−α(σ+φε) + e^(g−βτ)) / (e^f + 1 + e^g)] + s₂·σ²       ln(E + A/N^α + B/D^β)
-            + c·e^(kσ+mτ)·b(z),   z = ln L − (l + pσ + qσ² + rτ)                       a bowl in ln depth
+            + c·e^(kσ+mτ)·b(z),   z = ln L − (l + pσ + qσ² + rτ + uστ + vτ²)           a bowl in ln depth
 
 σ = ln(N/centre), τ = ln(D/centre) (terms with τ only where lengths differ), ε = ln(total/block) less its mean (where it
-differs): φ is how much of an embedding counts as size. The best depth at a size is e^(l + pσ + qσ² + rτ): a power of
-the size that may bend. The bowl b is z², but may be steeper on one side (skew a > 0: when too shallow), ever steeper
-farther out (tail t; `laws.bowl_sides`), and flatten with size. What the data do not decide is decided by PRIORS, which
-are stated; without one on the bend q, no finite sweep says anything about ten times its largest size.
+differs): φ is how much of an embedding counts as size. The best depth at a size is e^(l + pσ + qσ²): a power of the
+size that may bend; with tokens it shifts, and this shift may bend and change with size. The bowl b is z², but may be
+steeper on one side (skew a > 0: when too shallow), ever steeper farther out (tail t; `laws.bowl_sides`), and flatten
+with size. What the data do not decide is decided by PRIORS, which are stated; without one on the bend q, no finite
+sweep says anything about ten times its largest size.
 
 The model is linearised at its mode, where it is a regression with unknown variance components (`mixed`).
 """
@@ -50,7 +51,9 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "depth": FLAT,
     "growth": (0.25, 0.2),
     "bend": (0.0, 0.02),  # per squared e-fold of size
-    "depth_tokens": (0.0, 0.1),
+    "depth_tokens": (0.1, 0.15),  # our fits say 0.0 to 0.05 (Gemstones', our runs) and 0.3 (Morph's)
+    "bend_both": (0.0, 0.03),  # per e-fold of size and of tokens: how the shift changes with size
+    "bend_tokens": (0.0, 0.02),  # per squared e-fold of tokens
 }
 # Runs say nothing about growth beyond their largest size. Either it ends there at once, or it goes on, towards
 # u + k·(growth at the end of the runs − u) ± sd with GOES_ON = (u, k, sd), over RELAX e-folds of size. The interval
@@ -58,7 +61,8 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
 GOES_ON = (0.25, 0.5, 0.1)
 ENDS = 0.5
 RELAX = 0.3
-PLACE = ("depth", "growth", "bend", "depth_tokens")
+WITH_TOKENS = ("depth_tokens", "bend_both", "bend_tokens")
+PLACE = ("depth", "growth", "bend", *WITH_TOKENS)
 SOFT = 0.25  # w: how sharply the sides of the bowl differ
 LEAST_CURVATURE = 1e-3  # that the model is linearised at
 FLATTEST = 1e3  # times flatter than at the mode: no place at all
@@ -73,7 +77,8 @@ DAMPED = (1e-3, 4.0, 5.0)  # of such a step: at first, times as much when it fai
 HARDLY = 1e-4  # of −2 ln(posterior): no gain
 FIRST_NOISE = 0.01  # until the runs have said something of it
 STEEPEST = 300.0  # ln of a fall in loss: beyond it nothing is a loss
-NEAR_ENOUGH = 0.01  # of a standard deviation
+NEAR_ENOUGH = 0.01  # of a standard deviation: found
+NEAR = 0.1  # and to be taken at all
 BEST_SETTINGS = 8  # of the grid, until the mode has been found
 MOST_DEPTHS = 100  # beyond which no depth has an offset of its own
 CHECKPOINTS = 1.5  # lengths per shape from which they may be those of one run
@@ -92,7 +97,7 @@ class Design(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters that such data can say something about."""
-        absent = {"data", "data_power", "curvature_tokens", "depth_tokens"} if self.t is None else set()
+        absent = {"data", "data_power", "curvature_tokens", *WITH_TOKENS} if self.t is None else set()
         absent |= {"embeddings"} if self.e is None else set()
         return tuple(name for name in PRIORS if name not in absent)
 
@@ -111,9 +116,29 @@ def size_curve(theta: Mapping[str, Floats], design: Design) -> Floats:
 
 
 def best_log_depth(theta: Mapping[str, Floats], design: Design) -> Floats:
-    """l + pσ + qσ² + rτ."""
+    """l + pσ + qσ² + rτ + uστ + vτ²."""
     place = theta["depth"] + theta["growth"] * design.s + theta["bend"] * design.s**2
-    return np.asarray(place if design.t is None else place + theta["depth_tokens"] * design.t)
+    return np.asarray(place if design.t is None else place + shift(theta, design.s, design.t))
+
+
+def shift(theta: Mapping[str, Floats], s: Floats, t: Floats) -> Floats:
+    """rτ + uστ + vτ²."""
+    r, u, v = (theta[name] for name in WITH_TOKENS)
+    return np.asarray(t * (r + u * s + v * t))
+
+
+def along(theta: Mapping[str, Floats], line: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+    """l, p and q of the best depth where τ = at + slope·σ: its shift with tokens is then one with size."""
+    at, slope = line
+    place, growth, bend = theta["depth"], theta["growth"], theta["bend"]
+    if "depth_tokens" not in theta:
+        return place, growth, bend
+    r, u, v = (theta[name] for name in WITH_TOKENS)
+    return (
+        place + r * at + v * at**2,
+        growth + r * slope + u * at + 2 * v * at * slope,
+        bend + u * slope + v * slope**2,
+    )
 
 
 def bowl(theta: Mapping[str, Floats], design: Design) -> Floats:
@@ -177,22 +202,27 @@ def infer(
     usual = settings[prior.argmax()]
     ends = [climbed(start, usual, FIRST_NOISE**2) for start in _starts(cells.y, design, names)]
     theta, among = min(ends, key=lambda end: end[1])[0], everything
-    for towards_mean in (False, True):  # a mode with the likeliest variances, then the mean over all variances
-        last = np.inf
-        for _ in range(STEPS):
-            mixture = linearised(theta, among)
-            if among is everything:
-                among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
-            likeliest = int(mixture.weights.argmax())
-            new = _tamed(names, mixture.mean, design)
-            if not towards_mean:
-                new, _ = climbed(theta, mixture.settings[likeliest], float(mixture.sigma2[likeliest]))
-            moved = np.max(np.abs(new - theta) / np.sqrt(np.maximum(np.diag(mixture.covariance), 1e-30)))
-            if towards_mean and moved >= last:  # it does not settle: stay near the mode
-                break
-            theta, last = new, moved
-            if moved < NEAR_ENOUGH:
-                break
+    for _ in range(STEPS):  # to a mode with the likeliest variances
+        mixture = linearised(theta, among)
+        if among is everything:
+            among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
+        likeliest = int(mixture.weights.argmax())
+        new, _ = climbed(theta, mixture.settings[likeliest], float(mixture.sigma2[likeliest]))
+        far, theta = mixture.distance(new, theta), new
+        if far < NEAR_ENOUGH:
+            break
+    mode, last = theta, np.inf
+    for _ in range(STEPS):  # and from there to the mean over all variances, if it is near
+        mixture = linearised(theta, among)
+        new = _tamed(names, mixture.mean, design)
+        far = mixture.distance(new, theta)
+        if far >= last:
+            break
+        theta, last = new, far
+        if far < NEAR_ENOUGH:
+            break
+    if last > NEAR:
+        theta = mode
     mixture = linearised(theta, everything)
     drawn = draw_places(names, theta, mixture, mean, sd, number, seed, float(design.s.max()))
     noise = float(np.sqrt(mixture.weights @ mixture.sigma2))

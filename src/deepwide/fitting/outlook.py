@@ -12,17 +12,18 @@ the known sizes nearer to the target.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from deepwide.fitting.joint import NEARBY, SAME_LENGTH, SAME_SHARE, WELL, JointFit
+from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL, JointFit
 from deepwide.fitting.model import (
     ENDS,
     GOES_ON,
     PRIORS,
     RELAX,
+    WITH_TOKENS,
     Design,
     best_log_depth,
     by_name,
@@ -30,7 +31,7 @@ from deepwide.fitting.model import (
     jacobian,
     smooth_misfit,
 )
-from deepwide.fitting.runs import Runs
+from deepwide.fitting.runs import SAME_LENGTH, Runs
 from deepwide.quantities import Floats
 
 Goal = Literal["depth", "loss"]
@@ -132,8 +133,11 @@ class Outlook:
         usual, weight, sd = GOES_ON
         on = far - end - tail  # e-folds over which growth goes on, if it does
         zero = np.zeros_like(end)
-        growth = {"growth": zero + 1, "bend": 2 * end, "depth_tokens": zero + slope}  # ∂(growth at the end)/∂θ
-        place = {"depth": zero + 1, "growth": end, "bend": end**2, "depth_tokens": at + slope * end}
+        t = at + slope * end
+        place = {"depth": zero + 1, "growth": end, "bend": end**2}
+        growth = {"growth": zero + 1, "bend": 2 * end}  # ∂(growth at the end)/∂θ
+        place |= dict(zip(WITH_TOKENS, (t, t * end, t**2), strict=True))
+        growth |= dict(zip(WITH_TOKENS, (zero + slope, t + slope * end, 2 * slope * t), strict=True))
         g0, g1 = (np.stack([part.get(name, zero) for name in self.names], axis=1) for part in (place, growth))
         both = np.stack([g0, g0 + (tail + weight * on)[:, None] * g1], axis=1)
         grown = self.draws @ g1.T
@@ -170,8 +174,8 @@ class Outlook:
         cells = range(len(design.s))
         smooth, curve = (np.stack([part(design, i) for i in cells]) for part in (smooth_misfit, curve_misfit))
         same_depth = np.abs(np.subtract.outer(design.x, design.x)) < 1e-6
-        own = zip(self.misfit, (smooth, same_depth, curve), strict=True)
-        return np.asarray(sum(sd**2 * correlation for sd, correlation in own))
+        by_kind = np.stack([smooth, same_depth.astype(float), curve])
+        return np.asarray(np.einsum("k,kij->ij", np.square(self.misfit), by_kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +189,10 @@ class Target:
 
 @dataclass(eq=False)
 class Covariances:
-    """Of the pool's runs (K), with the targets (B) and of them (v), for each draw; `take` conditions on a run."""
+    """Of the pool's runs (K), with the targets (B) and of them (v), for each draw; `take` conditions on a run.
+
+    K is left as it is: what each run that was taken has lowered it by is a column, K − Σ column·columnᵀ.
+    """
 
     K: Floats  # (D, P, P), without a run's own noise
     B: Floats  # (D, 2E, P)
@@ -194,16 +201,22 @@ class Covariances:
     apart: Floats  # (D, E)
     noise2: float
     spread: float  # see `Outlook.spread`
+    columns: tuple[Floats, ...] = ()  # (D, P) each
+    own: Floats = field(default_factory=lambda: np.zeros(0))  # (D, P): the runs' variances now
     _widths: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)  # of ends, since the last run was taken
+
+    def __post_init__(self) -> None:
+        if not self.own.size:
+            self.own = np.einsum("dpp->dp", self.K)
 
     def copy(self) -> "Covariances":
         """One that can be conditioned by itself."""
-        return Covariances(self.K.copy(), self.B.copy(), self.v.copy(), self.rest, self.apart, self.noise2, self.spread)
+        return replace(self, _widths={})
 
     def gains(self, end: int) -> Floats:
         """How much each run of the pool would lower the log of the target's interval: the mean over draws."""
         both = slice(2 * end, 2 * end + 2)
-        spread = np.maximum(np.einsum("dpp->dp", self.K), 0.0) + self.noise2
+        spread = np.maximum(self.own, 0.0) + self.noise2
         now = self.v[:, both] + self.rest[end]
         lower = np.minimum(self.B[:, both] ** 2 / np.maximum(spread, 1e-300)[:, None], self.v[:, both, None])
         fall = np.sqrt(now)[:, :, None] - np.sqrt(now[:, :, None] - lower)
@@ -214,11 +227,14 @@ class Covariances:
     def take(self, run: int) -> None:
         """As if this run had been run."""
         column = self.K[:, :, run].copy()
-        scale = 1 / (np.maximum(column[:, run], 0.0) + self.noise2)
-        target = self.B[:, :, run].copy()
-        self.v = np.maximum(self.v - target**2 * scale[:, None], 1e-12)
-        self.B = self.B - target[:, :, None] * (column * scale[:, None])[:, None, :]
-        self.K = self.K - column[:, :, None] * (column * scale[:, None])[:, None, :]
+        for taken in self.columns:
+            column -= taken * taken[:, run, None]
+        column /= np.sqrt(np.maximum(column[:, run], 0.0) + self.noise2)[:, None]
+        target = self.B[:, :, run] / np.sqrt(np.maximum(self.own[:, run], 0.0) + self.noise2)[:, None]
+        self.v = np.maximum(self.v - target**2, 1e-12)
+        self.B = self.B - target[:, :, None] * column[:, None, :]
+        self.own = self.own - column**2
+        self.columns = (*self.columns, column)
         self._widths.clear()
 
     def log_width(self, end: int) -> float:
@@ -237,6 +253,8 @@ class Covariances:
     def floor(self, end: int) -> float:
         """`log_width` if every run of the pool were repeated without end."""
         K = self.K + np.eye(self.K.shape[1]) * (1e-4 * self.noise2 + 1e-12)
+        for taken in self.columns:
+            K -= taken[:, :, None] * taken[:, None, :]
         B = self.B[:, 2 * end : 2 * end + 2]
         lower = np.einsum("dcp,dpc->dc", B, np.linalg.solve(K, B.transpose(0, 2, 1)))
         return self._if_known(np.maximum(self.v[:, 2 * end : 2 * end + 2] - lower, 1e-12), end)
@@ -266,8 +284,19 @@ def mixture_width(sd: Floats, apart: Floats) -> tuple[Floats, Floats]:
     return np.asarray(t.sum(axis=0)), np.asarray((density * u / whole[..., None]).sum(axis=0))
 
 
-def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int = DRAWS, seed: int = 0) -> Outlook:
-    """What the fit of the runs before leaves open; without a fit, what is assumed of any sweep."""
+def outlook_of(
+    fit: JointFit | None,
+    before: Places,
+    pool: Places,
+    *,
+    length: float | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Outlook:
+    """What the fit of the runs before leaves open; without a fit, what is assumed of any sweep.
+
+    `length` is the tokens that the target is for, where lengths differ (default: as the fit's).
+    """
     whole = _joined(before, pool)
     lengths, share = whole.tokens, np.log(whole.total_params / whole.block_params)
     varied = not np.isnan(lengths).any() and float(lengths.max()) > SAME_LENGTH * float(lengths.min())
@@ -301,6 +330,8 @@ def outlook_of(fit: JointFit | None, before: Places, pool: Places, *, draws: int
         for i, name in enumerate(names):
             if name in fit.names:
                 theta[:, i] = rows[:, fit.names.index(name)]
+    if length is not None and centre_tokens is not None:
+        line = (math.log(length / centre_tokens), 0.0)
     own = noise * math.sqrt(1 - cell)
     return Outlook(
         names, theta, sd, centre, centre_tokens, share_mean, line, own, noise * math.sqrt(cell), misfit, not usable

@@ -28,6 +28,7 @@ COLUMNS = (
 SHAPE = ("depth", "width", "block_params", "total_params")
 NEAR = math.log(1.5)  # runs within this of a diverged one's size say what its loss exceeds
 BLOCK_MATRICES = 12  # a plain block: 4 d² of attention, 8 d² of feed-forward
+SAME_LENGTH = 1.05
 INSTEAD = {  # of a column that is missing
     "total_params": ", or give the rows of the embedding",
     "tokens": ", or give their number if all runs had as many: tokens=20B",
@@ -119,6 +120,12 @@ class Runs:
             if (further == reached).all():
                 return bool(reached.all())
             reached = further
+
+    @property
+    def several_lengths(self) -> bool:
+        """Whether runs differ in how many tokens they had."""
+        known = self.tokens[~np.isnan(self.tokens)]
+        return bool(known.size and known.max() > SAME_LENGTH * known.min())
 
     def need(self, *names: str) -> None:
         """Refuse to continue without these columns, and say how to give them."""

@@ -165,9 +165,11 @@ def joint_headline(fit: "JointFit") -> list[str]:
         lines.append(
             f"Were growth twice as free to bend as is assumed, that would be {wider.low:.3g} to {high} at {shown[2]}."
         )
-    growth = show_interval(fit.interval("growth"), 2)
+    growth = show_interval(fit.growth(), 2)
     source = "By assumption, as all runs have one size," if one_size else "In the runs"
     lines.append(f"{source} the best depth grows like the size to the power {growth}.")
+    if fit.centre_tokens is not None:
+        lines.append(_about_tokens(fit))
     if fit.bases:
         compared = [f"{name} {value:+.1f}" for name, value in fit.bases.items()]
         lines.append(f"Laws of growth by AIC, the least is best and less than 2 apart is a tie: {', '.join(compared)}.")
@@ -178,6 +180,12 @@ def joint_headline(fit: "JointFit") -> list[str]:
             f"({cost.low:.2f} to {cost.high:.2f}), at {shown[0]}."
         )
     return lines
+
+
+def _about_tokens(fit: "JointFit") -> str:
+    """Which length the best depth is for, and what twice the tokens do to it."""
+    shift = show_interval(fit.shift_by_tokens(2.0), 2)
+    return f"This is {fit.tokens_words}; twice the tokens multiply the best depth by {shift}."
 
 
 def ridge_headline(fit: "RidgeFit") -> list[str]:
