@@ -98,7 +98,8 @@ def _beginnings(
     """Two or three depths of the largest size, at each of the lengths that it may be run for."""
     top = pool.places.block_params[allowed].max()
     near = np.flatnonzero(allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0))
-    steps = np.round(np.log(pool.places.tokens[near] / pool.places.tokens[near].min()) / np.log(NEAR))
+    tokens = np.nan_to_num(pool.places.tokens[near], nan=1.0)
+    steps = np.round(np.log(tokens / tokens.min()) / np.log(NEAR))
     starts = [
         _beginning(cov, pool, end, near[steps == step], top, budget, number, before)
         for step in sorted(set(steps.tolist()), reverse=True)
