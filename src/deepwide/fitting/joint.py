@@ -5,6 +5,7 @@ minimum in depth, the fit declines: it gives no best depth and no law.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ from deepwide.fitting.regression import (
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
-from deepwide.quantities import ArrayLike, Floats, Integers, show_count
+from deepwide.quantities import ArrayLike, Floats, Integers, Numbers, show_count
 
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
@@ -75,6 +76,11 @@ SUSPECTS = 3
 LEAST_LEFT = 0.02  # of a run's own noise that a fit leaves in its residual
 MOST_STANDING_OUT = 2
 FAR_ABOVE = 10.0  # times the best depth, in a profile that has no upper limit
+FAILED = 0.4  # ln of a loss above what others expect, from which a run has not trained
+FAILED_ERRORS = 10.0  # and this many of their standard deviations
+MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is usual
+REWEIGHTED = 30  # times, towards least absolute deviations
+EVEN = 0.05  # of the draws that must count: with fewer, the model was linearised in a wrong place
 MANY_RUNS = 5000  # among which one loss hardly matters
 
 
@@ -97,6 +103,7 @@ class JointFit(Fit):
     tokens_line: tuple[float, float] | None  # τ against σ where lengths follow the size
     priors: dict[str, Prior]
     flat: float  # probability that there is no bowl
+    even: float = 1.0  # share of the draws that count
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
     run_noise: float = 0.0  # sd of what all lengths of a shape share
     curve_misfit: float = 0.0  # sd of what the formula of loss in size and tokens misses
@@ -118,6 +125,8 @@ class JointFit(Fit):
         """Why there is no best depth; empty where there is one."""
         if self.flat > SURE:
             return f"the probability that loss has a minimum in depth is {1 - self.flat:.0%}, and 97.5% are asked for"
+        if self.even < EVEN:
+            return "the model does not describe these losses: hardly any of its draws count"
         if self.counting == "total":
             return "the joint fit compares depths at equal block parameters: for equal totals fit a ridge or crossings"
         return ""
@@ -387,6 +396,9 @@ def fit_joint(
         )
     runs.need("depth")
     size = runs.size(counting)
+    failed = _failed(runs, size)
+    failures = _about_failed(runs, size, failed)
+    runs = replace(runs, diverged=runs.diverged | failed, loss=np.where(failed, np.nan, runs.loss))
     centre = float(np.exp(np.mean(np.log(size))))
     if length is not None:
         _check_length(runs, length)
@@ -445,6 +457,7 @@ def fit_joint(
         tokens_line=line,
         priors={name: Prior(mean, sd) for name, mean, sd in assumed if math.isfinite(sd)},
         flat=inferred.flat,
+        even=inferred.even,
         misfit=(missed["smooth"], missed.get("depth", 0.0)),
         run_noise=missed.get("run", 0.0),
         curve_misfit=missed.get("curve", 0.0),
@@ -457,7 +470,7 @@ def fit_joint(
     if not examine:
         return fit
     usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
-    warnings = (*_standing_out(fit, runs), *usual, *_beyond(fit, runs), *_diverged(fit, runs))
+    warnings = (*failures, *_standing_out(fit, runs), *usual, *_beyond(fit, runs), *_diverged(fit, runs))
     return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
 
@@ -604,6 +617,36 @@ def _diverged(fit: JointFit, runs: Runs) -> list[Note]:
         return []
     best = {"best": without.value, "low": without.low, "high": without.high}
     return [note("diverged-decide", count=fit.diverged, size=size, **best)]
+
+
+def _failed(runs: Runs, size: Floats) -> Numbers:
+    """Runs that finished with a loss so far above what the others expect that they did not train.
+
+    The others' line in ln size, ln depth and ln tokens is by least absolute deviations, which such runs do not move.
+    """
+    free = ~runs.diverged
+    log = np.log(np.where(free, runs.loss, 1.0))
+    s, x = np.log(size), np.log(runs.depth)
+    columns = [np.ones_like(s), s, x, s**2]
+    if runs.several_lengths and not np.isnan(runs.tokens).any():
+        columns += [np.log(runs.tokens), np.log(runs.tokens) ** 2]
+    X = np.column_stack(columns)
+    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / np.maximum(X[:, 1:].std(axis=0), 1e-9)
+    weights = free.astype(float)
+    for _ in range(REWEIGHTED):
+        off = log - X @ np.linalg.lstsq(X * np.sqrt(weights)[:, None], log * np.sqrt(weights), rcond=1e-9)[0]
+        weights = free / np.maximum(np.abs(off), 1e-6)
+    spread = 1.4826 * float(np.median(np.abs(off[free]))) if free.any() else 0.0
+    failed = free & (off > max(FAILED, FAILED_ERRORS * spread))
+    return failed if failed.sum() <= MOST_FAILED * len(runs) else np.zeros_like(failed)
+
+
+def _about_failed(runs: Runs, size: Floats, failed: Numbers) -> list[Note]:
+    if not failed.any():
+        return []
+    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
+    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
+    return [note("failed-by-loss", count=int(failed.sum()), **where)]
 
 
 def _standing_out(fit: JointFit, runs: Runs) -> list[Note]:

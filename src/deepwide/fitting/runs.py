@@ -164,7 +164,7 @@ class Runs:
 
     def bounds(self, counting: Counting = "block") -> Floats:
         """What a diverged run is taken to exceed: the worst loss of its own group's other seeds, or else the worst
-        that finished within a factor 1.5 of its size.
+        that finished within a factor 1.5 of its size (and of its length, if any did).
 
         A run that diverged says that its shape does badly at its size under this recipe, not how badly; no number of
         its own can be taken for its loss. NaN for runs that finished.
@@ -177,7 +177,7 @@ class Runs:
         worst = np.full(int(groups.max()) + 1, -np.inf)
         np.maximum.at(worst, groups[finished], self.loss[finished])
         order = np.flatnonzero(finished)[np.argsort(log_size[finished], kind="stable")]
-        sizes, losses = log_size[order], self.loss[order]
+        sizes, losses, lengths = log_size[order], self.loss[order], np.log(self.tokens[order])
         bounds = np.full(len(self), np.nan)
         for row in np.flatnonzero(self.diverged):
             if worst[groups[row]] > -np.inf:
@@ -188,7 +188,8 @@ class Runs:
             far = max(NEAR, float(nearest)) * (1 + 1e-12)
             low = np.searchsorted(sizes, log_size[row] - far)
             high = np.searchsorted(sizes, log_size[row] + far, side="right")
-            bounds[row] = np.max(losses[low:high])
+            as_long = np.abs(lengths[low:high] - math.log(self.tokens[row])) <= NEAR
+            bounds[row] = np.max(losses[low:high][as_long] if as_long.any() else losses[low:high])
         return bounds
 
     def rows(self) -> list[dict[str, Any]]:

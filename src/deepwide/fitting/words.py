@@ -298,6 +298,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"block parameters are {_times(ratio)} 12·depth·width² of the same rows (median): is the unit right, "
         "and is it the column of non-embedding parameters? Of a mixture of experts, count those that a token uses"
     ),
+    "failed-by-loss": lambda count, depth, size, loss: (
+        f"{plural(count, 'run')} ended far above what the others expect ({group_name(depth, size)}: loss {loss:.4g}) "
+        f"and {'counts' if count == 1 else 'count'} as diverged; if a loss is a mistake, correct it or leave it out"
+    ),
     "stands-out": lambda depth, size, loss, expected, errors: (
         f"{group_name(depth, size)} has loss {loss:.4g}, and a fit without it expects {expected:.4g} "
         f"({_factor(errors)} times the noise off): if it is a mistake or another setting, leave it out"
