@@ -22,7 +22,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.coverage import ROWS, TRUTHS, Row, label, oracle, shapes, sweep, targets
-from deepwide.fitting import Runs, fit_joint, mixed, model
+from deepwide.fitting import Runs, fit_joint, inference, misfit, mixed, model
 from deepwide.quantities import Floats
 
 COMMAND = "python -m benchmarks.decomposition --out results/fit/decomposition.json"
@@ -41,7 +41,7 @@ ONE_SIDED = 1.2816  # standard errors that hold 90% on one side
 
 
 def _known(**values: tuple[float, float]) -> Callable[[ExitStack], Any]:
-    return lambda stack: stack.enter_context(patch.object(model, "PRIORS", {**model.PRIORS, **values}))
+    return lambda stack: stack.enter_context(patch.object(inference, "PRIORS", {**model.PRIORS, **values}))
 
 
 SWITCHES: Mapping[str, Callable[[ExitStack], Any]] = {
@@ -110,7 +110,7 @@ def _of_the_model(design: str, draw: np.random.Generator) -> tuple[Runs, Callabl
     values = np.array([theta[name] for name in places.names])
     y = model.log_loss(places.names, values[None], places)[0] + 0.004 * draw.normal(size=len(N))
     sizes, weights = zip(*mixed.MISFIT, strict=True)
-    for factor in model.misfit_factors(places).values():
+    for factor in misfit.misfit_factors(places).values():
         y = y + 0.004 * draw.choice(sizes, p=weights) * (factor @ draw.normal(size=factor.shape[1]))
     runs = Runs.of(depth=L, block_params=N, loss=np.exp(y), source="simulated")
     return runs, lambda far: np.asarray(theta["depth"] + theta["growth"] * far + theta["bend"] * far**2)

@@ -20,8 +20,10 @@ import numpy as np
 
 from benchmarks.coverage import ROWS, TRUTHS, drawn, label, sweep, targets
 from deepwide.fitting import fit_joint, read_runs
+from deepwide.fitting.inference import Posterior, infer
+from deepwide.fitting.misfit import misfit_factors
 from deepwide.fitting.mixed import NOISE, Cells, grid
-from deepwide.fitting.model import Design, Posterior, infer, log_loss, misfit_factors
+from deepwide.fitting.model import Design, log_loss
 from deepwide.quantities import Floats
 
 COMMAND = "python -m benchmarks.posterior --out results/fit/posterior.json"

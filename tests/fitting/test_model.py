@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from deepwide.fitting.inference import draw_places, infer, settled
 from deepwide.fitting.mixed import Cells, Mixture
-from deepwide.fitting.model import PRIORS, SOFT, Design, by_name, draw_places, infer, log_loss, settled, size_curve
+from deepwide.fitting.model import PRIORS, SOFT, Design, by_name, log_loss, size_curve
 from deepwide.quantities import Floats
 
 S, X = (column.ravel() for column in np.meshgrid(np.linspace(-3, 3, 7), np.log([1.0, 2, 4, 8])))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from deepwide.fitting import Covariances, JointFit, Outlook, Places, Runs, fit_joint, outlook_of, simulate
+from deepwide.fitting.misfit import Missed
 from deepwide.fitting.model import jacobian
 from deepwide.fitting.outlook import mixture_width
 from deepwide.laws import TransitionLaw
@@ -56,7 +57,7 @@ def test_without_misfit_it_is_bayesian_regression(fit: JointFit, runs: Runs) -> 
     """Computed a second way: the covariance of θ by its precision."""
     before = Places.of(runs)
     ahead = outlook_of(fit, before, POOL)
-    plain = Outlook(**(ahead.__dict__ | {"misfit": (0.0, 0.0, 0.0), "cell": 0.0, "noise": 0.01}))
+    plain = Outlook(**(ahead.__dict__ | {"misfit": Missed(), "cell": 0.0, "noise": 0.01}))
     cov = plain.covariances(before, POOL, "depth", 1e7, ENDS, 0.0)
     g = plain.gradient("depth", 1e7, ENDS, 0.0).gradient
     design = plain.coordinates(before)

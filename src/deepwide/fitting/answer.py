@@ -45,6 +45,7 @@ class Residual(NamedTuple):
     residual: float
     leverage: float
     diverged: bool
+    total: float | None = None  # parameters
 
 
 @dataclass(frozen=True)
@@ -283,4 +284,4 @@ def residual_table(
     shapes = (known(runs.depth), known(runs.width), sizes, known(runs.tokens), runs.seed.tolist())
     near = np.exp(np.clip(fitted, -700, 700))  # a fit to numbers without any order may be anything
     losses = (np.exp(y).tolist(), near.tolist(), residual.tolist(), leverage.tolist(), runs.diverged.tolist())
-    return tuple(Residual(*row) for row in zip(*shapes, *losses, strict=True))
+    return tuple(Residual(*row) for row in zip(*shapes, *losses, known(runs.total_params), strict=True))

@@ -5,17 +5,29 @@ minimum in depth, the fit declines: it gives no best depth and no law.
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from deepwide.answers import Z95, Interval, Note, Verdict
+from deepwide.answers import Z95, Interval, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
-from deepwide.fitting.answer import By, Fit, Prediction, residual_table
+from deepwide.fitting.answer import By, Fit, Prediction, Residual, residual_table
 from deepwide.fitting.bases import compare_bases
+from deepwide.fitting.examining import (
+    FEWEST_DRAWS,
+    about_assumptions,
+    about_failed,
+    about_runs,
+    failed_runs,
+    with_wider_bend,
+)
+from deepwide.fitting.inference import Posterior, infer
+from deepwide.fitting.misfit import Carried, Missed, carry, misfit_factors
 from deepwide.fitting.mixed import Cells, cell_means
 from deepwide.fitting.model import (
     GOES_ON,
@@ -23,14 +35,11 @@ from deepwide.fitting.model import (
     SOFT,
     WITH_TOKENS,
     Design,
-    Posterior,
     along,
     best_log_depth,
     by_name,
-    infer,
     jacobian,
     log_loss,
-    misfit_factors,
     shift,
     size_curve,
 )
@@ -42,12 +51,10 @@ from deepwide.fitting.regression import (
     expected_above,
     span,
     span_known,
-    variance_inflation,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
-from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
-from deepwide.quantities import ArrayLike, Floats, Integers, Numbers, show_count
+from deepwide.quantities import ArrayLike, Floats, show_count
 
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
@@ -57,31 +64,15 @@ RULE = (
 SURE = 0.025
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
 FEWEST_CELLS = 8
-FEWEST_DRAWS = 200
 MOST_DRAWS = 10_000  # of a law
-CORRELATED = 0.7  # probability from which a correlated misfit is mentioned; 0.39 before any run
-ASSUMED = 0.9  # a posterior as wide as its prior
-FEW_CELLS = 4  # beyond the parameters
-TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
-MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
 MOST_ENDS = 200  # sizes that are looked at
 AT_ONCE = 2000  # shapes that are predicted together
 NEARBY = math.log(2)  # ln size, within which runs say together where the best depth is
 ENOUGH = 0.7  # times the fit's own error of the best depth: what they may be off by and still show it
 WELL = 0.07  # in ln depth: an error of theirs that is always small enough
-OF_A_BEST_DEPTH = ("end-thin", "bowl-skewed", "skew-assumed", "growth-assumed")  # warned of only where there is one
-SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
-STANDS_OUT = 6.0  # standard deviations of what the other runs expect
-SUSPECTS = 3
-LEAST_LEFT = 0.02  # of a run's own noise that a fit leaves in its residual
-MOST_STANDING_OUT = 2
 FAR_ABOVE = 10.0  # times the best depth, in a profile that has no upper limit
-FAILED = 0.4  # ln of a loss above what others expect, from which a run has not trained
-FAILED_ERRORS = 10.0  # and this many of their standard deviations
-MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is usual
-REWEIGHTED = 30  # times, towards least absolute deviations
 EVEN = 0.05  # of the draws that must count: with fewer, the model was linearised in a wrong place
-MANY_RUNS = 5000  # among which one loss hardly matters
+MOST_CARRIED = 1000  # runs from which what the model misses is carried to other places
 
 
 class Prior(NamedTuple):
@@ -241,8 +232,9 @@ class JointFit(Fit):
     ) -> list[dict[str, float]]:
         """One row per shape: loss, the 95% limits of its mean (low, high) and of one new run (run_low, run_high).
 
-        Arrays are taken together as numpy broadcasts them. Without tokens, lengths are those of the runs. Beyond the
-        runs the loss is for growth that goes on, as the best depth is, and the limits hold where it ends too.
+        Arrays are taken together as numpy broadcasts them. Without tokens, lengths are those of the runs. Near the runs
+        what the model misses there is carried over (`misfit.carry`). Beyond the runs the loss is for growth that goes
+        on, as the best depth is, and the limits hold where it ends too.
         """
         law = self.law()
         if law is None:
@@ -262,17 +254,21 @@ class JointFit(Fit):
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
         number = len(self.resamples)
         values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
-        noise = self._run_spread * _spread_normals(2 * number)[:, None]
+        spread = _spread_normals(2 * number)[:, None]
         rows = []
         for i in range(0, len(L), AT_ONCE):
             part = slice(i, i + AT_ONCE)
             s = np.log(N[part] / self.centre)
             t = self._log_tokens(s, None if tokens is None else D[part])
             e = None if self.embeddings_mean is None else np.log(P[part] / N[part]) - self.embeddings_mean
-            mean = size_curve(values, Design(s, t, e, np.log(L[part]))) + self._above(law, values, L[part], N[part], t)
+            places = Design(s, t, e, np.log(L[part]))
+            mean = size_curve(values, places) + self._above(law, values, L[part], N[part], t)
+            carried = self._carried(places)
+            mean += np.tile(self._off(np.array(self.resamples)) @ carried.weights, (2, 1))
             low, high = np.quantile(mean, (0.025, 0.975), axis=0)
             middle = np.clip(np.median(mean[:number], axis=0), low, high)
-            run_low, run_high = np.quantile(np.sort(mean, axis=0) + noise, (0.025, 0.975), axis=0)
+            one_run = np.sort(mean, axis=0) + np.sqrt(carried.left) * spread
+            run_low, run_high = np.quantile(one_run, (0.025, 0.975), axis=0)
             columns = (L[part], N[part], *np.exp((middle, low, high, run_low, run_high)))
             rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
         return rows
@@ -327,6 +323,30 @@ class JointFit(Fit):
             return True
         return 1 / SAME_LENGTH < self.tokens_range[1] / tokens < SAME_LENGTH
 
+    @cached_property
+    def _runs_at(self) -> tuple[Design, Floats]:
+        """Where the runs are that finished, and their ln loss; none if there are too many, or older fits do not say."""
+        runs = [run for run in self.residuals if not run.diverged and run.depth]
+        unknown = self.embeddings_mean is not None and any(run.total is None for run in runs)
+        if len(runs) > MOST_CARRIED or unknown or "tail" not in self.names:
+            runs = []
+        s, x, y = (np.log([float(value) for value in column]) for column in _columns_of(runs))
+        t = None if self.centre_tokens is None else np.log([(run.tokens or 0.0) / self.centre_tokens for run in runs])
+        e = None
+        if self.embeddings_mean is not None:
+            e = np.log([(run.total or 0.0) / run.params for run in runs]) - self.embeddings_mean
+        return Design(s - math.log(self.centre), t, e, x), y
+
+    def _carried(self, places: Design) -> Carried:
+        """What the model misses at the runs, carried to places."""
+        missed = Missed(*self.misfit, self.curve_misfit, self.run_noise)
+        return carry(missed, self.noise, self._runs_at[0], places)
+
+    def _off(self, theta: Floats) -> Floats:
+        """ln loss of the runs less that of the model: (draws, runs)."""
+        design, y = self._runs_at
+        return np.asarray(y - log_loss(self.names, theta, design))
+
     @property
     def _run_spread(self) -> float:
         """Standard deviation of one run's ln loss about the model."""
@@ -341,13 +361,16 @@ class JointFit(Fit):
 
     def _expected(self, run: Runs) -> float:
         """The loss of one run, whether the fit shows a best depth or not."""
-        log = float(log_loss(self.names, np.array([self.values]), self._place(run))[0, 0])
-        return math.exp(min(max(log, -700.0), 700.0))
+        place, mode = self._place(run), np.array([self.values])
+        log = log_loss(self.names, mode, place) + self._off(mode) @ self._carried(place).weights
+        return math.exp(min(max(float(log[0, 0]), -700.0), 700.0))
 
     def _error(self, run: Runs) -> float:
         """Standard deviation of ln loss of a new run there."""
-        X = jacobian(self.names, np.array(self.values), self._place(run))
-        return math.hypot(math.sqrt(max(float((X @ np.array(self.covariance) @ X.T)[0, 0]), 0.0)), self._run_spread)
+        place, mode = self._place(run), np.array(self.values)
+        carried = self._carried(place)
+        X = jacobian(self.names, mode, place) - carried.weights.T @ jacobian(self.names, mode, self._runs_at[0])
+        return math.sqrt(max(float((X @ np.array(self.covariance) @ X.T)[0, 0]), 0.0) + float(carried.left[0]))
 
     def verdict(self) -> Verdict:
         """Whether the runs show a best depth; measured is the curvature of ln loss in ln depth."""
@@ -396,8 +419,8 @@ def fit_joint(
         )
     runs.need("depth")
     size = runs.size(counting)
-    failed = _failed(runs, size)
-    failures = _about_failed(runs, size, failed)
+    failed = failed_runs(runs, size)
+    failures = about_failed(runs, size, failed)
     runs = replace(runs, diverged=runs.diverged | failed, loss=np.where(failed, np.nan, runs.loss))
     centre = float(np.exp(np.mean(np.log(size))))
     if length is not None:
@@ -427,7 +450,7 @@ def fit_joint(
     r2 = dict(zip(misfit_factors(design), mixture.settings[:, 1:].T ** 2, strict=True))
     missed = {name: math.sqrt(float(mixture.weights @ (mixture.sigma2 * part))) for name, part in r2.items()}
     assumed = zip(inferred.names, inferred.prior_mean.tolist(), inferred.prior_sd.tolist(), strict=True)
-    place = _place_at_centre(inferred)
+    place = float(inferred.mode[inferred.names.index("depth")])
     line = _line(design, length, centre_tokens)
     known = _known_sizes(inferred, design, math.sqrt(sigma2), line or (0.0, 0.0))
     leverage = _leverage(inferred, design, cells)[np.unique(runs.groups, return_inverse=True)[1]]
@@ -450,7 +473,7 @@ def fit_joint(
         tokens_range=span_known(runs.tokens),
         embedding_share=span_known(runs.embedding_share),
         notes=runs.notes,
-        warnings=tuple(_warnings(runs, inferred, design, cells, centre, known)) if examine else (),
+        warnings=tuple(about_assumptions(runs, inferred, design, cells, centre, known)) if examine else (),
         centre=centre,
         centre_tokens=centre_tokens,
         embeddings_mean=float(share.mean()) if counted else None,
@@ -469,66 +492,12 @@ def fit_joint(
     )
     if not examine:
         return fit
-    usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
-    warnings = (*failures, *_standing_out(fit, runs), *usual, *_beyond(fit, runs), *_diverged(fit, runs))
-    return fit.model_copy(update={"with_wider_bend": _with_wider_bend(fit, cells, design, seed), "warnings": warnings})
 
+    def again(some: Runs, draws: int) -> JointFit:
+        return fit_joint(some, counting=counting, length=length, bootstrap=draws, examine=False)
 
-def _warnings(
-    runs: Runs, inferred: Posterior, design: Design, cells: Cells, centre: float, known: tuple[float, float]
-) -> list[Note]:
-    """What a careful reader must know."""
-    notes = []
-    mixture, names = inferred.mixture, inferred.names
-    place = _place_at_centre(inferred)
-    if not design.x.min() <= place <= design.x.max():
-        notes.append(note("minimum-outside"))
-    if design.s.max() - known[1] > NEARBY / 2:
-        largest, end = (centre * math.exp(s) for s in (float(design.s.max()), known[1]))
-        notes.append(note("end-thin", largest=largest, known=end))
-    kernels = tuple(misfit_factors(design))
-    missed = [name in ("smooth", "depth") for name in kernels]
-    correlated = float(mixture.weights[(mixture.settings[:, 1:][:, missed] > 0).any(axis=1)].sum())
-    if correlated > CORRELATED:
-        notes.append(note("misfit-correlated", probability=correlated))
-    rest = [np.ones_like(design.s), design.s]
-    if (inflation := variance_inflation(design.x, rest)) > TOO_CORRELATED:
-        notes.append(note("depth-collinear", inflation=inflation))
-    if design.t is not None:
-        inflation = variance_inflation(design.t, [*rest, *([] if design.e is None else [design.e])])
-        if inflation > TOO_CORRELATED:
-            notes.append(note("ladder", inflation=inflation))
-    if design.e is not None and (inflation := variance_inflation(design.e, [*rest, design.x])) > TOO_CORRELATED:
-        notes.append(note("embeddings-collinear", inflation=inflation))
-    notes += _lack_of_fit(inferred, design, cells)
-    i = names.index("skew")
-    skew, error = float(mixture.mean[i]), math.sqrt(mixture.covariance[i, i])
-    if abs(skew) > 2 * error:
-        notes.append(note("bowl-skewed", skew=skew))
-    if error > ASSUMED * inferred.prior_sd[i]:
-        notes.append(note("skew-assumed"))
-    i = names.index("growth")
-    if math.sqrt(mixture.covariance[i, i]) > ASSUMED * inferred.prior_sd[i]:
-        notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
-    if len(cells.y) - len(names) < FEW_CELLS:
-        notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    notes += [*cautions.about_blocks(runs), *cautions.about_totals(runs)]
-    return [*notes, *([] if "run" in kernels else cautions.about_checkpoints(runs))]
-
-
-def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
-    """Whether shapes miss the model by more than seeds differ: an F test (Fisher 1922)."""
-    from scipy.special import fdtrc
-
-    spare = len(cells.y) - len(inferred.names)
-    if cells.within_dof < 1 or spare < 1 or cells.within <= 0:
-        return []
-    off = cells.y - log_loss(inferred.names, inferred.mode[None], design)[0]
-    weights = 1 / (cells.M if cells.M.ndim == 1 else np.diag(cells.M))
-    ratio = float(weights @ off**2) / spare / (cells.within / cells.within_dof)
-    if fdtrc(spare, cells.within_dof, ratio) > MISSES:
-        return []
-    return [note("lack-of-fit", ratio=math.sqrt(ratio))]
+    wider = with_wider_bend(fit, cells, design, seed)
+    return fit.model_copy(update={"with_wider_bend": wider, "warnings": (*failures, *about_runs(fit, runs, again))})
 
 
 def _known_sizes(inferred: Posterior, design: Design, noise: float, line: tuple[float, float]) -> tuple[float, float]:
@@ -577,126 +546,11 @@ def _leverage(inferred: Posterior, design: Design, cells: Cells) -> Floats:
     return np.asarray(np.clip(np.einsum("ij,jk,ik->i", X, mixture.covariance, X) / own, 0, 1))
 
 
-def _with_wider_bend(fit: JointFit, cells: Cells, design: Design, seed: int) -> Interval | None:
-    """The best depth at ten times the largest size if the bend's prior were twice as wide."""
-    if fit.declined:
-        return None
-    try:
-        wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
-    except np.linalg.LinAlgError:
-        return None
-    again = fit.model_copy(update={"resamples": as_tuples(wider.draws)})
-    return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
-
-
-def _beyond(fit: JointFit, runs: Runs) -> list[Note]:
-    """Whether the best depth of the largest size lies outside all depths that were run."""
-    if fit.declined:
-        return []
-    size = fit.params_range[1]
-    best = fit.best_depth(size)[0].value
-    for side, depth in (("deepest", float(runs.depth.max())), ("shallowest", float(runs.depth.min()))):
-        if best > depth if side == "deepest" else best < depth:
-            return [note("best-beyond-depths", size=size, best=best, depth=depth, side=side)]
-    return []
-
-
-def _diverged(fit: JointFit, runs: Runs) -> list[Note]:
-    """Whether the best depth of the largest size moves out of its interval without the runs that diverged."""
-    if fit.declined or not fit.diverged:
-        return []
-    try:
-        again = fit_joint(runs.select(~runs.diverged), counting=fit.counting, examine=False)
-    except DeepwideError:
-        return []
-    if again.declined:
-        return [note("diverged-decide", count=fit.diverged, size=None, best=None, low=None, high=None)]
-    size = fit.params_range[1]
-    stated, without = fit.best_depth(size)[0], again.best_depth(size)[0]
-    if (stated.low or 0.0) <= without.value <= (stated.high or math.inf):
-        return []
-    best = {"best": without.value, "low": without.low, "high": without.high}
-    return [note("diverged-decide", count=fit.diverged, size=size, **best)]
-
-
-def _failed(runs: Runs, size: Floats) -> Numbers:
-    """Runs that finished with a loss so far above what the others expect that they did not train.
-
-    The others' line in ln size, ln depth and ln tokens is by least absolute deviations, which such runs do not move.
-    """
-    free = ~runs.diverged
-    log = np.log(np.where(free, runs.loss, 1.0))
-    s, x = np.log(size), np.log(runs.depth)
-    columns = [np.ones_like(s), s, x, s**2]
-    if runs.several_lengths and not np.isnan(runs.tokens).any():
-        columns += [np.log(runs.tokens), np.log(runs.tokens) ** 2]
-    X = np.column_stack(columns)
-    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / np.maximum(X[:, 1:].std(axis=0), 1e-9)
-    weights = free.astype(float)
-    for _ in range(REWEIGHTED):
-        off = log - X @ np.linalg.lstsq(X * np.sqrt(weights)[:, None], log * np.sqrt(weights), rcond=1e-9)[0]
-        weights = free / np.maximum(np.abs(off), 1e-6)
-    spread = 1.4826 * float(np.median(np.abs(off[free]))) if free.any() else 0.0
-    failed = free & (off > max(FAILED, FAILED_ERRORS * spread))
-    return failed if failed.sum() <= MOST_FAILED * len(runs) else np.zeros_like(failed)
-
-
-def _about_failed(runs: Runs, size: Floats, failed: Numbers) -> list[Note]:
-    if not failed.any():
-        return []
-    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
-    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
-    return [note("failed-by-loss", count=int(failed.sum()), **where)]
-
-
-def _standing_out(fit: JointFit, runs: Runs) -> list[Note]:
-    """Runs whose loss is not what a fit of the others expects (externally studentised residuals).
-
-    A fit bends towards such a loss, and two of them hide each other: suspects are left out one after the other, and
-    all that were are judged by the last fit; if they do not stand out together, by the fit before.
-    """
-    if len(runs) > MANY_RUNS:
-        return []
-    left, again = np.arange(len(runs)), fit
-    rows: list[int] = []
-    fits: list[JointFit] = []
-    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(again, runs, left)) is not None:
-        row, again = without
-        left = left[left != row]
-        rows, fits = [*rows, row], [*fits, again]
-    while rows:
-        expected = [fits[-1]._expected(runs.select([row])) for row in rows]
-        off = [
-            abs(math.log(runs.loss[row] / loss)) / fits[-1]._error(runs.select([row]))
-            for row, loss in zip(rows, expected, strict=True)
-        ]
-        if min(off) > STANDS_OUT:
-            size = runs.size(fit.counting)
-            return [
-                note("stands-out", depth=float(runs.depth[row]), size=float(size[row]), loss=float(runs.loss[row]),
-                     expected=loss, errors=errors)
-                for row, loss, errors in zip(rows, expected, off, strict=True)
-            ]  # fmt: skip
-        rows, fits = rows[:-1], fits[:-1]
-    return []
-
-
-def _without_a_suspect(fit: JointFit, runs: Runs, left: Integers) -> tuple[int, JointFit] | None:
-    """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
-    finished = ~runs.diverged[left]
-    # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
-    off = finished * [abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) for run in fit.residuals]
-    if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
-        return None
-    without = []
-    for row in left[np.argsort(-off)[:SUSPECTS]].tolist():
-        others = runs.select(left[left != row])
-        try:
-            again = fit_joint(others, counting=fit.counting, bootstrap=FEWEST_DRAWS, examine=False)
-        except DeepwideError:
-            return None
-        without.append((row, again))
-    return min(without, key=lambda pair: pair[1]._run_spread)
+def _columns_of(runs: Sequence[Residual]) -> Iterator[list[float]]:
+    """Size, depth and loss."""
+    yield [run.params for run in runs]
+    yield [run.depth or 1.0 for run in runs]
+    yield [run.loss for run in runs]
 
 
 def _numbers(name: str, given: ArrayLike) -> Floats:
@@ -724,10 +578,6 @@ def _without_embeddings(y: Floats, inferred: Posterior, design: Design) -> Float
     values = by_name(inferred.names, inferred.mode[None])
     blocks = size_curve(values, design._replace(e=np.zeros_like(design.e)))
     return np.asarray(y - (size_curve(values, design) - blocks)[0])
-
-
-def _place_at_centre(inferred: Posterior) -> float:
-    return float(inferred.mode[inferred.names.index("depth")])
 
 
 def _line(design: Design, length: float | None, centre_tokens: float | None) -> tuple[float, float] | None:

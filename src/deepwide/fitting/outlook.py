@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL, JointFit
+from deepwide.fitting.misfit import Missed
 from deepwide.fitting.model import (
     ENDS,
     GOES_ON,
@@ -27,9 +28,7 @@ from deepwide.fitting.model import (
     Design,
     best_log_depth,
     by_name,
-    curve_misfit,
     jacobian,
-    smooth_misfit,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Runs
 from deepwide.quantities import Floats
@@ -96,7 +95,7 @@ class Outlook:
     tokens_line: tuple[float, float]  # τ of the target against σ
     noise: float  # sd of a single run about its cell
     cell: float  # sd of a cell about the smooth misfit
-    misfit: tuple[float, float, float]  # sd of what is missed smoothly, by depth, and of loss against size and tokens
+    misfit: Missed  # but by run: a design may repeat a shape for its noise alone
     assumed: bool  # no fit stands behind it
 
     @property
@@ -152,7 +151,7 @@ class Outlook:
         whole = _joined(before, pool)
         n, design = len(before), self.coordinates(whole)
         same = _same(design)
-        missed = self._missed(design) + self.cell**2 * same
+        missed = self.misfit.covariance(design) + self.cell**2 * same
         target = self.gradient(goal, params, ends, share)
         g = target.gradient.reshape(len(self.draws), 2 * len(ends), -1)
         J = np.stack([jacobian(self.names, draw, design) for draw in self.draws])
@@ -168,14 +167,6 @@ class Outlook:
             B = B[:, :, n:] - np.einsum("den,dnp->dep", B[:, :, :n], gain[:, :, :P])
             K = K[:, n:, n:] - np.einsum("dnp,dnq->dpq", K[:, :n, n:], gain[:, :, :P])
         return Covariances(K, B, np.maximum(v, 1e-12), target.rest, target.apart, self.noise**2, self.spread)
-
-    def _missed(self, design: Design) -> Floats:
-        """Covariance of what the model misses."""
-        cells = range(len(design.s))
-        smooth, curve = (np.stack([part(design, i) for i in cells]) for part in (smooth_misfit, curve_misfit))
-        same_depth = np.abs(np.subtract.outer(design.x, design.x)) < 1e-6
-        by_kind = np.stack([smooth, same_depth.astype(float), curve])
-        return np.asarray(np.einsum("k,kij->ij", np.square(self.misfit), by_kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,11 +307,11 @@ def outlook_of(
     theta = _prior_draws(names, pool, draws, seed)
     noise = ASSUMED_NOISE
     curve = ASSUMED_CURVE * noise if centre_tokens is not None else 0.0
-    misfit = (ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise, curve)
+    misfit = Missed(ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise, curve)
     line = _line(whole, centre, centre_tokens)
     cell = CELL_SHARE
     if fit is not None:
-        noise, misfit = fit.noise, (*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
+        noise, misfit = fit.noise, Missed(*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
         if fit.centre_tokens is not None:
             line = fit.tokens_line or (0.0, 0.0)
         if fit.seed_noise is not None:

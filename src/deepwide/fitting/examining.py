@@ -1,0 +1,230 @@
+"""What a reader of a joint fit must beware of: runs that did not train or stand out, what is assumed rather than seen,
+what the model misses.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepwide.answers import Interval, Note
+from deepwide.errors import DeepwideError
+from deepwide.fitting import cautions
+from deepwide.fitting.inference import Posterior, infer
+from deepwide.fitting.misfit import misfit_factors
+from deepwide.fitting.mixed import Cells
+from deepwide.fitting.model import Design, log_loss
+from deepwide.fitting.regression import as_tuples, variance_inflation
+from deepwide.fitting.runs import Runs
+from deepwide.fitting.words import note
+from deepwide.quantities import Floats, Integers, Numbers
+
+if TYPE_CHECKING:
+    from deepwide.fitting.joint import JointFit
+
+FEWEST_DRAWS = 200
+END_IS_THIN = math.log(2) / 2  # in ln size: that the best depth is not seen at the largest sizes
+CORRELATED = 0.7  # probability from which a correlated misfit is mentioned; 0.39 before any run
+ASSUMED = 0.9  # a posterior as wide as its prior
+FEW_CELLS = 4  # beyond the parameters
+TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
+MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
+OF_A_BEST_DEPTH = ("end-thin", "bowl-skewed", "skew-assumed", "growth-assumed")  # warned of only where there is one
+SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
+STANDS_OUT = 6.0  # standard deviations of what the other runs expect
+SUSPECTS = 3
+LEAST_LEFT = 0.02  # of a run's own noise that a fit leaves in its residual
+MOST_STANDING_OUT = 2
+FAILED = 0.4  # ln of a loss above what others expect, from which a run has not trained
+FAILED_ERRORS = 10.0  # and this many of their standard deviations
+MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is usual
+REWEIGHTED = 30  # times, towards least absolute deviations
+MANY_RUNS = 5000  # among which one loss hardly matters
+
+
+Again = Callable[[Runs, int], "JointFit"]  # the same fit to other runs, with so many draws
+
+
+def about_runs(fit: "JointFit", runs: Runs, again: Again) -> tuple[Note, ...]:
+    """Runs that stand out, a best depth that none of them has, and those that diverged if they decide."""
+    usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
+    return (*_standing_out(fit, runs, again), *usual, *_beyond(fit, runs), *_diverged(fit, runs, again))
+
+
+def about_assumptions(
+    runs: Runs, inferred: Posterior, design: Design, cells: Cells, centre: float, known: tuple[float, float]
+) -> list[Note]:
+    """What a careful reader must know."""
+    notes = []
+    mixture, names = inferred.mixture, inferred.names
+    place = float(inferred.mode[names.index("depth")])
+    if not design.x.min() <= place <= design.x.max():
+        notes.append(note("minimum-outside"))
+    if design.s.max() - known[1] > END_IS_THIN:
+        largest, end = (centre * math.exp(s) for s in (float(design.s.max()), known[1]))
+        notes.append(note("end-thin", largest=largest, known=end))
+    kernels = tuple(misfit_factors(design))
+    missed = [name in ("smooth", "depth") for name in kernels]
+    correlated = float(mixture.weights[(mixture.settings[:, 1:][:, missed] > 0).any(axis=1)].sum())
+    if correlated > CORRELATED:
+        notes.append(note("misfit-correlated", probability=correlated))
+    rest = [np.ones_like(design.s), design.s]
+    if (inflation := variance_inflation(design.x, rest)) > TOO_CORRELATED:
+        notes.append(note("depth-collinear", inflation=inflation))
+    if design.t is not None:
+        inflation = variance_inflation(design.t, [*rest, *([] if design.e is None else [design.e])])
+        if inflation > TOO_CORRELATED:
+            notes.append(note("ladder", inflation=inflation))
+    if design.e is not None and (inflation := variance_inflation(design.e, [*rest, design.x])) > TOO_CORRELATED:
+        notes.append(note("embeddings-collinear", inflation=inflation))
+    notes += _lack_of_fit(inferred, design, cells)
+    i = names.index("skew")
+    skew, error = float(mixture.mean[i]), math.sqrt(mixture.covariance[i, i])
+    if abs(skew) > 2 * error:
+        notes.append(note("bowl-skewed", skew=skew))
+    if error > ASSUMED * inferred.prior_sd[i]:
+        notes.append(note("skew-assumed"))
+    i = names.index("growth")
+    if math.sqrt(mixture.covariance[i, i]) > ASSUMED * inferred.prior_sd[i]:
+        notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
+    if len(cells.y) - len(names) < FEW_CELLS:
+        notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
+    notes += [*cautions.about_blocks(runs), *cautions.about_totals(runs)]
+    return [*notes, *([] if "run" in kernels else cautions.about_checkpoints(runs))]
+
+
+def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note]:
+    """Whether shapes miss the model by more than seeds differ: an F test (Fisher 1922)."""
+    from scipy.special import fdtrc
+
+    spare = len(cells.y) - len(inferred.names)
+    if cells.within_dof < 1 or spare < 1 or cells.within <= 0:
+        return []
+    off = cells.y - log_loss(inferred.names, inferred.mode[None], design)[0]
+    weights = 1 / (cells.M if cells.M.ndim == 1 else np.diag(cells.M))
+    ratio = float(weights @ off**2) / spare / (cells.within / cells.within_dof)
+    if fdtrc(spare, cells.within_dof, ratio) > MISSES:
+        return []
+    return [note("lack-of-fit", ratio=math.sqrt(ratio))]
+
+
+def with_wider_bend(fit: "JointFit", cells: Cells, design: Design, seed: int) -> Interval | None:
+    """The best depth at ten times the largest size if the bend's prior were twice as wide."""
+    if fit.declined:
+        return None
+    try:
+        wider = infer(cells, design, number=len(fit.resamples), seed=seed, widened={"bend": 2.0})
+    except np.linalg.LinAlgError:
+        return None
+    again = fit.model_copy(update={"resamples": as_tuples(wider.draws)})
+    return None if len(wider.draws) < FEWEST_DRAWS else again.best_depth(10 * fit.params_range[1])[0]
+
+
+def _beyond(fit: "JointFit", runs: Runs) -> list[Note]:
+    """Whether the best depth of the largest size lies outside all depths that were run."""
+    if fit.declined:
+        return []
+    size = fit.params_range[1]
+    best = fit.best_depth(size)[0].value
+    for side, depth in (("deepest", float(runs.depth.max())), ("shallowest", float(runs.depth.min()))):
+        if best > depth if side == "deepest" else best < depth:
+            return [note("best-beyond-depths", size=size, best=best, depth=depth, side=side)]
+    return []
+
+
+def _diverged(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
+    """Whether the best depth of the largest size moves out of its interval without the runs that diverged."""
+    if fit.declined or not fit.diverged:
+        return []
+    try:
+        others = again(runs.select(~runs.diverged), len(fit.resamples))
+    except DeepwideError:
+        return []
+    if others.declined:
+        return [note("diverged-decide", count=fit.diverged, size=None, best=None, low=None, high=None)]
+    size = fit.params_range[1]
+    stated, without = fit.best_depth(size)[0], others.best_depth(size)[0]
+    if (stated.low or 0.0) <= without.value <= (stated.high or math.inf):
+        return []
+    best = {"best": without.value, "low": without.low, "high": without.high}
+    return [note("diverged-decide", count=fit.diverged, size=size, **best)]
+
+
+def failed_runs(runs: Runs, size: Floats) -> Numbers:
+    """Runs that finished with a loss so far above what the others expect that they did not train.
+
+    The others' line in ln size, ln depth and ln tokens is by least absolute deviations, which such runs do not move.
+    """
+    free = ~runs.diverged
+    log = np.log(np.where(free, runs.loss, 1.0))
+    s, x = np.log(size), np.log(runs.depth)
+    columns = [np.ones_like(s), s, x, s**2]
+    if runs.several_lengths and not np.isnan(runs.tokens).any():
+        columns += [np.log(runs.tokens), np.log(runs.tokens) ** 2]
+    X = np.column_stack(columns)
+    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / np.maximum(X[:, 1:].std(axis=0), 1e-9)
+    weights = free.astype(float)
+    for _ in range(REWEIGHTED):
+        off = log - X @ np.linalg.lstsq(X * np.sqrt(weights)[:, None], log * np.sqrt(weights), rcond=1e-9)[0]
+        weights = free / np.maximum(np.abs(off), 1e-6)
+    spread = 1.4826 * float(np.median(np.abs(off[free]))) if free.any() else 0.0
+    failed = free & (off > max(FAILED, FAILED_ERRORS * spread))
+    return failed if failed.sum() <= MOST_FAILED * len(runs) else np.zeros_like(failed)
+
+
+def about_failed(runs: Runs, size: Floats, failed: Numbers) -> list[Note]:
+    if not failed.any():
+        return []
+    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
+    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
+    return [note("failed-by-loss", count=int(failed.sum()), **where)]
+
+
+def _standing_out(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
+    """Runs whose loss is not what a fit of the others expects (externally studentised residuals).
+
+    A fit bends towards such a loss, and two of them hide each other: suspects are left out one after the other, and
+    all that were are judged by the last fit; if they do not stand out together, by the fit before.
+    """
+    if len(runs) > MANY_RUNS:
+        return []
+    left, last = np.arange(len(runs)), fit
+    rows: list[int] = []
+    fits: list[JointFit] = []
+    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(last, runs, left, again)) is not None:
+        row, last = without
+        left = left[left != row]
+        rows, fits = [*rows, row], [*fits, last]
+    while rows:
+        expected = [fits[-1]._expected(runs.select([row])) for row in rows]
+        off = [
+            abs(math.log(runs.loss[row] / loss)) / fits[-1]._error(runs.select([row]))
+            for row, loss in zip(rows, expected, strict=True)
+        ]
+        if min(off) > STANDS_OUT:
+            size = runs.size(fit.counting)
+            return [
+                note("stands-out", depth=float(runs.depth[row]), size=float(size[row]), loss=float(runs.loss[row]),
+                     expected=loss, errors=errors)
+                for row, loss, errors in zip(rows, expected, off, strict=True)
+            ]  # fmt: skip
+        rows, fits = rows[:-1], fits[:-1]
+    return []
+
+
+def _without_a_suspect(fit: "JointFit", runs: Runs, left: Integers, again: Again) -> tuple[int, "JointFit"] | None:
+    """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
+    finished = ~runs.diverged[left]
+    # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
+    off = finished * [abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) for run in fit.residuals]
+    if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
+        return None
+    without = []
+    for row in left[np.argsort(-off)[:SUSPECTS]].tolist():
+        others = runs.select(left[left != row])
+        try:
+            without.append((row, again(others, FEWEST_DRAWS)))
+        except DeepwideError:
+            return None
+    return min(without, key=lambda pair: pair[1]._run_spread)
