@@ -198,9 +198,9 @@ def test_beyond_the_runs_the_loss_too_is_for_growth_that_goes_on(answer: JointFi
     s = np.full(len(answer.resamples), np.log(N / answer.centre))
     curve = size_curve(by_name(answer.names, np.array(answer.resamples)), Design(s[:1], None, None, s[:1]))[:, 0]
     both = np.concatenate([curve, curve]) + law.above(2, N)
-    assert row["loss"] == pytest.approx(np.exp(np.median(both[: len(curve)])))
+    assert row["loss"] == pytest.approx(np.exp(np.median(both[: len(curve)])), rel=1e-3)  # a depth's offset is carried
     assert row["loss"] > 1.005 * np.exp(np.median(both))  # a shallow network costs less if growth ends
-    assert (row["low"], row["high"]) == pytest.approx(np.exp(np.quantile(both, (0.025, 0.975))))
+    assert (row["low"], row["high"]) == pytest.approx(np.exp(np.quantile(both, (0.025, 0.975))), rel=1e-3)
 
 
 def test_one_depth_at_each_size_tells_nothing_about_depth_and_the_advice_is_more_depths() -> None:

@@ -171,7 +171,10 @@ def test_the_grid_is_a_prior() -> None:
         settings, prior = grid(30, repeated, kernels)
         assert prior.sum() == pytest.approx(1)
         assert settings.shape == (len(prior), 1 + len(kernels))
-    assert len(grid(500, True, DOUBTS)[0]) < len(grid(30, True, DOUBTS)[0])
+    assert len(grid(500, True, ["smooth", "depth"])[0]) < len(grid(30, True, ["smooth", "depth"])[0])
+    settings, _ = grid(30, True, DOUBTS)
+    smooth, depth = (settings[:, 1 + list(DOUBTS).index(name)] for name in ("smooth", "depth"))
+    assert not np.any((smooth > 0) & (depth > 0)), "with lengths that differ, one misfit that depends on depth"
 
 
 def test_stratified_numbers_fill_every_part_of_every_column() -> None:

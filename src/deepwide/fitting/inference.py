@@ -51,7 +51,7 @@ class Posterior:
     flat: float  # probability that the curvature is not above 0
     prior_mean: Floats
     prior_sd: Floats
-    even: float = 1.0  # share of the draws that count: little where the mode is no place to linearise at
+    different: float = 1.0  # share of the draws that differ: few where the mode is no place to linearise at
 
 
 def infer(
@@ -152,8 +152,8 @@ def draw_places(
     powers = {"depth": 1.0, "growth": far, "bend": far**2}
     order = np.argsort(sum(draws[:, names.index(name)] * x for name, x in powers.items() if name in names))
     rows = random.permutation(order[evenly(weights[order], number, random)])  # whoever takes some takes any
-    even = float(weights.sum() ** 2 / (weights**2).sum() / len(weights))
-    return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd, even)
+    different = len(np.unique(rows)) / len(rows)
+    return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd, different)
 
 
 def settled(names: tuple[str, ...], mode: Floats, draws: Floats, design: Design, sd: Floats, noise: float) -> Floats:

@@ -71,7 +71,7 @@ NEARBY = math.log(2)  # ln size, within which runs say together where the best d
 ENOUGH = 0.7  # times the fit's own error of the best depth: what they may be off by and still show it
 WELL = 0.07  # in ln depth: an error of theirs that is always small enough
 FAR_ABOVE = 10.0  # times the best depth, in a profile that has no upper limit
-EVEN = 0.05  # of the draws that must count: with fewer, the model was linearised in a wrong place
+DIFFERENT = 0.3  # of the draws that must differ: with fewer, the model was linearised in a wrong place
 MOST_CARRIED = 1000  # runs from which what the model misses is carried to other places
 
 
@@ -94,7 +94,7 @@ class JointFit(Fit):
     tokens_line: tuple[float, float] | None  # τ against σ where lengths follow the size
     priors: dict[str, Prior]
     flat: float  # probability that there is no bowl
-    even: float = 1.0  # share of the draws that count
+    different: float = 1.0  # share of the draws that differ
     misfit: tuple[float, float]  # sd of what is missed smoothly, and by depth
     run_noise: float = 0.0  # sd of what all lengths of a shape share
     curve_misfit: float = 0.0  # sd of what the formula of loss in size and tokens misses
@@ -116,8 +116,8 @@ class JointFit(Fit):
         """Why there is no best depth; empty where there is one."""
         if self.flat > SURE:
             return f"the probability that loss has a minimum in depth is {1 - self.flat:.0%}, and 97.5% are asked for"
-        if self.even < EVEN:
-            return "the model does not describe these losses: hardly any of its draws count"
+        if self.different < DIFFERENT:
+            return "the model does not describe these losses: a few of its draws outweigh all others"
         if self.counting == "total":
             return "the joint fit compares depths at equal block parameters: for equal totals fit a ridge or crossings"
         return ""
@@ -480,7 +480,7 @@ def fit_joint(
         tokens_line=line,
         priors={name: Prior(mean, sd) for name, mean, sd in assumed if math.isfinite(sd)},
         flat=inferred.flat,
-        even=inferred.even,
+        different=inferred.different,
         misfit=(missed["smooth"], missed.get("depth", 0.0)),
         run_noise=missed.get("run", 0.0),
         curve_misfit=missed.get("curve", 0.0),

@@ -146,8 +146,8 @@ def map_columns(
     mapped, more_notes = in_units(mapped)
     notes += more_notes
     counted = {"block_params", "total_params"}
-    if not counted <= chosen.keys() and not counted & ignored and (found := embedding_params(theirs)):
-        name, scale = found
+    if not counted <= chosen.keys() and not counted & ignored and (column := embedding_params(theirs)):
+        name, scale = column
         counts = [count and count * scale for count in (_count(row.get(name)) for row in rows)]
         mapped = by_embeddings(mapped, counts)
         notes.append(note("embeddings-read", name=name[:60], total="total_params" in chosen))
