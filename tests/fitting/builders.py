@@ -1,6 +1,6 @@
 """Sweeps and tables that several tests of fits need."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,18 @@ def curved(gap: Callable[[np.ndarray], np.ndarray], noise: float = 0.0005) -> Ru
     depth = np.repeat([2, 4], 9)
     loss = np.exp(1 - 0.1 * x + np.where(depth == 2, gap(x), 0.0) + np.random.default_rng(3).normal(0, noise, 18))
     return Runs.of(depth=depth, block_params=1e5 * np.exp(x), loss=loss)
+
+
+def one_bowl(
+    total: Callable[[np.ndarray, np.ndarray], np.ndarray] | None, sizes: Sequence[float] = (1e7, 1e8, 1e9)
+) -> Runs:
+    """24 shapes with a bowl about 12 layers, and totals as asked for."""
+    L, N = (g.ravel() for g in np.meshgrid([3.0, 6.0, 12.0, 24.0, 48.0], sizes))
+    width = np.sqrt(N / (12 * L))
+    noise = np.random.default_rng(5).normal(0, 0.002, len(L))
+    loss = np.exp(1 - 0.1 * np.log(N / 1e8) + 0.02 * np.log(L / 12) ** 2 + noise)
+    more: dict[str, Any] = {} if total is None else {"total_params": total(L, width)}
+    return Runs.of(depth=L, width=width, block_params=N, loss=loss, **more)
 
 
 def chinchilla_like(noise: float = 0.0, seed: int = 0, sizes: int = 8, lengths: int = 6, **more: Any) -> Runs:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -417,3 +418,82 @@ def test_what_is_no_number_costs_a_sentence(answer: JointFit) -> None:
                 ask(given)
     with pytest.raises(DeepwideError, match="lists must be of one length, not 2 of depth, 3 of params"):
         answer.predict_rows([2, 4], [1e5, 1e6, 1e7])
+
+
+def _three_lengths(shift: float = 0.3, noise: float = 0.002) -> Runs:
+    """24 shapes, each run for three lengths; the best depth is 12 at 1e8 and 3e9 tokens, and shifts with tokens."""
+    L, N, D = (g.ravel() for g in np.meshgrid([3.0, 6, 12, 24, 48], np.geomspace(1e7, 1e9, 5), [1e9, 3e9, 9e9]))
+    best = np.log(12) + 0.25 * np.log(N / 1e8) + shift * np.log(D / 3e9)
+    mean = np.log(1.7 + 0.9 * (N / 1e8) ** -0.3 + 0.6 * (D / 3e9) ** -0.3) + 0.02 * (np.log(L) - best) ** 2
+    own = np.random.default_rng(7).normal(0, noise, len(L))
+    return Runs.of(depth=L, block_params=N, tokens=D, loss=np.exp(mean + own))
+
+
+@pytest.fixture(scope="module")
+def lengths() -> dict[float | None, JointFit]:
+    return {length: fit_joint(_three_lengths(), length=length) for length in (None, 1e9, 9e9, 2.7e10)}
+
+
+def test_the_best_depth_is_stated_for_the_length_that_is_asked_for(lengths: dict[float | None, JointFit]) -> None:
+    for length, each in lengths.items():
+        best = each.best_depth(1e8)[0]
+        assert (best.low or 0) < 12 * ((length or 3e9) / 3e9) ** 0.3 < (best.high or 0)
+        by = each.shift_by_tokens(2)
+        assert (by.low or 0) < 2**0.3 < (by.high or 0)
+    one, other = lengths[1e9].best_depth(1e8)[0], lengths[9e9].best_depth(1e8)[0]
+    assert (one.high or 0) < (other.low or 0)
+    assert "at 3B tokens, the mean of its runs" in lengths[None].summary()
+    law = lengths[9e9].law()
+    assert law is not None
+    assert law.details == "at 9B tokens"
+
+
+def test_a_loss_is_the_same_whatever_length_the_best_depth_is_stated_for(
+    lengths: dict[float | None, JointFit],
+) -> None:
+    rows = [answer.predict_rows([6, 24], 3e8, tokens=9e9) for answer in lengths.values()]
+    for row in rows[1:]:
+        assert [each["loss"] for each in row] == pytest.approx([each["loss"] for each in rows[0]], rel=1e-4)
+
+
+def test_near_its_runs_a_prediction_knows_what_the_formula_misses() -> None:
+    """Bumps of 1% over size and tokens, which no sum of powers has."""
+    runs = _three_lengths(noise=0.0005)
+    bumps = 0.01 * np.sin(np.log(runs.block_params) + 1.5 * np.log(runs.tokens))
+    runs = replace(runs, loss=runs.loss * np.exp(bumps))
+    left_out = (runs.depth == 12) & (np.abs(np.log(runs.block_params / 1e8)) < 0.1)
+    others, there = fit_joint(runs.select(~left_out), examine=False), runs.select(left_out)
+    rows = others.predict_rows(there.depth, there.block_params, tokens=there.tokens)
+    for row, loss in zip(rows, there.loss, strict=True):
+        assert row["loss"] == pytest.approx(loss, rel=0.003)
+        assert row["run_low"] < loss < row["run_high"]
+        assert row["run_high"] / row["run_low"] < 1.02
+    assert others.curve_misfit > 0.003
+
+
+def test_a_length_needs_runs_that_say_something_of_it() -> None:
+    runs = _three_lengths()
+    one = runs.select(runs.tokens == 3e9)
+    assert fit_joint(one, length=3e9, bootstrap=200, examine=False).best_depth(1e8)
+    with pytest.raises(DeepwideError, match="all runs had 3B tokens"):
+        fit_joint(one, length=9e9)
+    with pytest.raises(DeepwideError, match="do not say how many tokens"):
+        fit_joint(simulate(LAW, depths=(1, 2, 4), sizes=(1e4, 1e5, 1e6)), length=9e9)
+    with pytest.raises(DeepwideError, match="length"):
+        fit_joint(runs, length=-1.0)
+    known = fit_joint(one, bootstrap=200, examine=False)
+    assert known.knows_length(3e9)
+    assert not known.knows_length(9e9)
+
+
+def test_a_fit_saved_before_shifts_could_bend_still_gives_its_law(lengths: dict[float | None, JointFit]) -> None:
+    saved = lengths[9e9].model_dump(mode="json")
+    kept = [i for i, name in enumerate(saved["names"]) if name not in ("bend_both", "bend_tokens")]
+    for field in ("names", "values", "covariance"):
+        saved[field] = [saved[field][i] for i in kept]
+    for field in ("covariance", "resamples"):
+        saved[field] = [[row[i] for i in kept] for row in saved[field]]
+    old = JointFit.model_validate(saved)
+    assert old.best_depth(1e8)[0].value == pytest.approx(lengths[9e9].best_depth(1e8)[0].value, rel=0.1)
+    with pytest.raises(DeepwideError, match="fit again"):
+        old.predict(4, 1e8)
