@@ -88,3 +88,32 @@ def test_an_interval_with_a_long_tail_is_not_promised_again(monkeypatch: pytest.
     assert tailed.ratio == pytest.approx(6e4 / 16)
     assert math.log(tailed.ratios[-1]) < 1.6 * math.log(usual.ratios[-1])
     assert math.log(tailed.floor) < 1.6 * math.log(usual.floor)
+
+
+def lengths(shares: tuple[float, ...], largest: float = 1e5) -> Pool:
+    """The same shapes for several lengths, shares of 1e8 tokens."""
+    one = pool(largest).places
+    L, N = (np.tile(column, len(shares)) for column in (one.depth, one.block_params))
+    share = np.repeat(shares, len(one))
+    return Pool(Places(L, N, N, 1e8 * share, np.ones(len(N))), N * share, np.full(len(N), 4))
+
+
+def test_shorter_runs_narrow_the_interval_for_less() -> None:
+    goal = Goalpost("depth", 1e6, tokens=1e8)
+    one = decide(None, lengths((1.0,)), goal, 2e5)
+    several = decide(None, lengths((1.0, 0.25, 0.0625)), goal, 2e5)
+    assert several.ratios[-1] < 0.8 * one.ratios[-1]
+    picks = [run for batch in several.batches for run in batch]
+    assert lengths((1.0, 0.25, 0.0625)).cost[picks].sum() <= 2e5
+    assert (lengths((1.0, 0.25, 0.0625)).places.tokens[picks] < 9e7).any()
+
+
+def test_runs_of_one_length_say_nothing_of_another() -> None:
+    goal = Goalpost("depth", 1e6, tokens=1e8)
+    short = Runs.of(depth=RUNS.depth, block_params=RUNS.block_params, loss=RUNS.loss, tokens=np.full(len(RUNS), 2.5e7))
+    decision = decide(short, lengths((1.0, 0.25)), goal, 6e5, draws=400)
+    assert decision.fit
+    assert not decision.fit.declined
+    assert decision.interval is None
+    full = Runs.of(depth=RUNS.depth, block_params=RUNS.block_params, loss=RUNS.loss, tokens=np.full(len(RUNS), 1e8))
+    assert decide(full, lengths((1.0, 0.25)), goal, 6e5, draws=400).interval is not None

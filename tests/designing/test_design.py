@@ -214,3 +214,22 @@ def test_a_pool_that_no_budget_can_fit_is_refused() -> None:
 def test_an_interval_out_of_reach_is_called_so() -> None:
     assert "out-of-reach" in [note.code for note in ask(runs(), until=1.01).notes]
     assert "out-of-reach" not in [note.code for note in ask(runs(), until=50.0).notes]
+
+
+def test_the_target_is_at_the_longest_length_or_the_one_asked_for() -> None:
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"])
+    assert design.target_tokens == max(run.tokens for run in design.runs)
+    assert "at 1M and 400K tokens" in design.headline()
+    assert len({run.tokens for run in design.runs}) == 2
+    asked = deepwide.sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"], length="1M")
+    assert asked.target_tokens == 1_000_000
+    assert deepwide.sweep_design(REAL, target="1M", budget="1e12").target_tokens is None
+    with pytest.raises(DeepwideError, match="length"):
+        deepwide.sweep_design(REAL, target="1M", budget="1e12", length="long")
+
+
+def test_runs_of_another_length_only_are_told() -> None:
+    known = replace(runs(), tokens=np.full(len(runs()), 1e5))
+    design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12", tokens=["100k", "400k"])
+    assert design.now.interval is None
+    assert "other_length" in [note.code for note in design.notes]

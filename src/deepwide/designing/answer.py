@@ -46,6 +46,7 @@ class Design(Answer):
     name: str
     goal: Goal  # what is to be known at the target's size: its best depth, or the loss there
     target_params: float
+    target_tokens: float | None = None  # where runs may have several lengths
     budget: float
     unit: str  # of the budget: FLOPs or seconds
     spent: float  # of it, by batches before
@@ -83,6 +84,8 @@ class Design(Answer):
         """What is known now, and what to expect for how much."""
         what = "Best depth" if self.goal == "depth" else "Loss at the best depth"
         at = f"{what} at {show_count(self.target_params)}"
+        if self.target_tokens is not None:
+            at += f" and {show_count(round(self.target_tokens))} tokens"
         now = self.now
         if now.interval is None:
             known = f"{at}: nothing can be stated yet"

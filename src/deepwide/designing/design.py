@@ -176,6 +176,7 @@ def design_next(
         name=spec.name,
         goal=request.goal,
         target_params=request.params,
+        target_tokens=goal.tokens,
         budget=request.budget,
         unit=request.unit,
         spent=spent.of(request.unit),
@@ -302,6 +303,9 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
             f"{SHAPES} shapes of {DEPTHS} depths"
         )
         notes.append(Note.of("no_fit", text))
+    elif decision.interval is None and not decision.fit.declined:
+        text = "the runs so far have one length, and not the target's: the next tell what length does to the best depth"
+        notes.append(Note.of("other_length", text))
     elif decision.interval is None:
         text = f"the runs so far show no best depth ({decision.fit.declined}): the next are chosen to see one"
         notes.append(Note.of("no_bowl", text, flat=decision.fit.flat))
