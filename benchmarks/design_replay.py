@@ -4,6 +4,9 @@ A run of the pool costs its FLOPs and gives the loss that it gave. The target is
 largest size, the aim an interval whose logarithm is a fifth wider than that of the whole pool. Also: did the interval
 then hold what the whole pool says?
 
+Pools of several lengths: the target is at the longest, the aim is by the longest runs alone, and a design may also take
+shorter ones. Gemstones' are checkpoints of the same runs, each taken to cost what a run of that length would.
+
 `python -m benchmarks.design_replay --data ../shared/data --out results/design/replay.json`
 """
 
@@ -17,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.prediction import gemstones, gemstones_file
 from benchmarks.prediction import held_out as pools
 from deepwide.designing import Goalpost, Pool, decide
 from deepwide.errors import DeepwideError
@@ -26,6 +30,7 @@ from deepwide.quantities import Floats
 OWN = {"ours, 1M tokens, chosen by design": Path("results/design/small/pool.csv")}  # a grid's cells are all in it
 COMMAND = "python -m benchmarks.design_replay --data ../shared/data --out results/design/replay.json"
 WIDER = 1.2
+CHECKPOINTS = (2e10, 1e11, 3.5e11)
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  # of the whole pool's cost: budgets to try
 ORDERS = 5  # random ones
 
@@ -80,12 +85,14 @@ def ways(runs: Runs, goal: Goalpost, budget: float) -> Iterator[tuple[str, list[
         yield f"random {seed}", in_order(runs, order, budget)
 
 
-def width(runs: Runs, chosen: Sequence[int], params: float) -> tuple[float, float, float] | None:
+def width(
+    runs: Runs, chosen: Sequence[int], params: float, tokens: float | None = None
+) -> tuple[float, float, float] | None:
     """ln(high/low), low and high; None where nothing can be stated."""
     if not chosen:
         return None
     try:
-        law = fit_joint(runs.select(list(chosen)), bootstrap=400, examine=False).law()
+        law = fit_joint(runs.select(list(chosen)), length=tokens, bootstrap=400, examine=False).law()
     except DeepwideError:
         return None
     if law is None:
@@ -144,6 +151,48 @@ def measure(runs: Runs, grids: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def several_lengths(data: Path) -> dict[str, Runs]:
+    """Pools whose shapes were run for several lengths."""
+    name = "Gemstones, 350B tokens"
+    whole = gemstones(gemstones_file(data, name), None)
+    nearest = [
+        row
+        for shape in np.unique(whole.shapes)
+        for tokens in CHECKPOINTS
+        for row in [int(np.argmin(np.where(whole.shapes == shape, np.abs(np.log(whole.tokens / tokens)), np.inf)))]
+        if abs(math.log(whole.tokens[row] / tokens)) < 0.02
+    ]
+    ours = [Path("results/fit") / f"depth-width-{part}.csv" for part in ("cpu", "between", "long")]
+    return {"Gemstones, 20B, 100B and 350B tokens": whole.select(nearest), "ours, 2M and 8M tokens": read_runs(ours)}
+
+
+def measure_lengths(runs: Runs) -> dict[str, Any]:
+    """The share of the longest runs' FLOPs at which a design with and without shorter runs reaches the aim."""
+    runs = runs.select(~runs.diverged)
+    long = runs.select(runs.tokens > runs.tokens.max() / 1.1)
+    params, tokens = 10 * float(long.block_params.max()), float(np.median(long.tokens))
+    share = float(np.nan_to_num(np.log(long.total_params / long.block_params)).min())
+    goal = Goalpost("depth", params, share, tokens)
+    whole, total = width(long, range(len(long)), params), float(cost_of(long).sum())
+    law = fit_joint(long, bootstrap=400, examine=False).law()
+    assert whole is not None
+    assert law is not None
+    best = float(law.depth(params).value[0])
+    result: dict[str, Any] = {
+        "runs": len(runs), "of the greatest length": len(long), "high/low of these": math.exp(whole[0]),
+        "best depth by these": best,
+    }  # fmt: skip
+    for name, pool, length in (("designed", long, None), ("designed, shorter too", runs, tokens)):
+        for step in STEPS:
+            chosen = designed(pool, goal, step * total)
+            stated = width(pool, chosen, params, length)
+            if stated and stated[0] <= WIDER * whole[0]:
+                spent = float(cost_of(pool)[chosen].sum()) / total
+                result |= {f"{name}, share of FLOPs": spent, f"{name} holds it": stated[1] <= best <= stated[2]}
+                break
+    return result
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
@@ -155,10 +204,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result = json.loads(args.out.read_text())
     chosen = {name: runs for name, (runs, _) in pools(args.data).items()}
     chosen |= {name: read_runs(path) for name, path in OWN.items()}
-    for name, runs in chosen.items():
+    lengths = several_lengths(args.data)
+    for name, runs in (chosen | lengths).items():
         if args.only not in name:
             continue
-        result["pools"][name] = measure(runs, grids=name in OWN)
+        result["pools"][name] = measure_lengths(runs) if name in lengths else measure(runs, grids=name in OWN)
         print(name, json.dumps(result["pools"][name]), flush=True)
         rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
         args.out.parent.mkdir(parents=True, exist_ok=True)

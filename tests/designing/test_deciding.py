@@ -101,10 +101,10 @@ def lengths(shares: tuple[float, ...], largest: float = 1e5) -> Pool:
 def test_shorter_runs_narrow_the_interval_for_less() -> None:
     goal = Goalpost("depth", 1e6, tokens=1e8)
     one = decide(None, lengths((1.0,)), goal, 2e5)
-    several = decide(None, lengths((1.0, 0.25, 0.0625)), goal, 2e5)
-    assert several.ratios[-1] < 0.8 * one.ratios[-1]
+    several = decide(None, lengths((1.0, 0.25, 0.0625)), goal, 1e5)
+    assert several.ratios[-1] < one.ratios[-1], "at half the cost"
     picks = [run for batch in several.batches for run in batch]
-    assert lengths((1.0, 0.25, 0.0625)).cost[picks].sum() <= 2e5
+    assert lengths((1.0, 0.25, 0.0625)).cost[picks].sum() <= 1e5
     assert (lengths((1.0, 0.25, 0.0625)).places.tokens[picks] < 9e7).any()
 
 
