@@ -162,9 +162,13 @@ class JointFit(Fit):
         later = ("tail", *(WITH_TOKENS[1:] if "depth_tokens" in self.names else ()))
         return dict.fromkeys(later, np.zeros(len(rows))) | dict(zip(self.names, rows.T, strict=True))
 
+    def path(self) -> tuple[Floats, Floats, Floats]:
+        """ln of the best depth at the centre, its growth and bend with ln size, of each draw, at the stated lengths."""
+        return along(self._columns(), self.line)
+
     def _law_draws(self) -> tuple[Any, ...]:
         column = self._columns()
-        place, growth, bend = along(column, self.line)
+        place, growth, bend = self.path()
         curvature, change = column["curvature"], column["curvature_size"]
         if self.centre_tokens is not None:
             at, slope = self.line
@@ -187,7 +191,7 @@ class JointFit(Fit):
 
     def going_on(self, params: float) -> Interval:
         """The best depth at a size beyond the runs if growth there were that of the runs: what the data alone say."""
-        place, growth, bend = along(self._columns(), self.line)
+        place, growth, bend = self.path()
         far = math.log(params / self.centre)
         least, most = (math.log(size / self.centre) for size in self.known)
         end = min(max(far, least), most)
@@ -197,7 +201,7 @@ class JointFit(Fit):
 
     def growth(self) -> Interval:
         """The power of the size that the best depth grows like, at the centre, lengths growing as they are stated."""
-        draws = along(self._columns(), self.line)[1]
+        draws = self.path()[1]
         value = along(dict(zip(self.names, np.array(self.values), strict=True)), self.line)[1]
         return Interval(float(value), *map(float, np.quantile(draws, (0.025, 0.975))))
 

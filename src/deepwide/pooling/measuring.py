@@ -233,8 +233,8 @@ def _draws(fit: JointFit, centre: float) -> Floats:
     s = math.log(centre / fit.centre)
     base = transition_law()
     levine = base.depth_at(centre)
-    place = column["depth"] + column["growth"] * s + column["bend"] * s**2 - math.log(levine)
-    growth = column["growth"] + 2 * column["bend"] * s
+    place, growth, bend = fit.path()
+    place, growth = place + growth * s + bend * s**2 - math.log(levine), growth + 2 * bend * s
     curvature = np.log(np.maximum(column["curvature"], 1e-9)) + column["curvature_size"] * s
     return np.column_stack([place, curvature, growth - 1 / (1 + 2 * base.b * levine)])
 
