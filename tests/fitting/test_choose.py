@@ -161,7 +161,9 @@ def test_a_status_nobody_knows_is_named_and_counted(tmp_path: Path) -> None:
     assert noted("status-unknown", runs.notes) == {"count": 3, "words": {"preempted": 2, "queued": 1}}
     assert noted("runs-failed", runs.notes) == {"count": 1}
     path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", *lines)
-    with pytest.raises(DeepwideError, match=r"no finished run: 1 runs failed.*\('preempted' 2, 'queued' 1\)"):
+    with pytest.raises(
+        DeepwideError, match=r"no finished run: 1 run failed or has no loss.*\('preempted' 2, 'queued' 1\)"
+    ):
         read_runs(path)
 
 
@@ -218,7 +220,18 @@ def test_the_best_of_any_column_counts() -> None:
     assert runs.loss.tolist() == [2 + d / w for d in (1, 2) for w in (8, 16)]
     texts = [str(note) for note in runs.notes if note.code == "best-settings"]
     assert len(texts) == 1
-    assert texts[0].startswith("of each shape the best lr, warmup and optimizer, by the mean over its seeds: 8 other")
+    assert texts[0].startswith("of each shape the best warmup and optimizer, by the mean over its seeds: 8 other")
+
+
+def test_a_rate_that_never_varies_was_not_chosen() -> None:
+    same = [row | {"lr": 0.1} for row in GRID]
+    assert noted("best-settings", read_runs(same, best_of=["warmup", "optimizer"]).notes)["names"] == [
+        "warmup", "optimizer",
+    ]  # fmt: skip
+    both = [row | {"lr": lr, "loss": float(row["loss"]) + lr} for row in GRID for lr in (0.1, 0.2)]
+    assert noted("best-settings", read_runs(both, best_of=["warmup", "optimizer"]).notes)["names"][0] == "lr"
+    of_one = read_runs(GRID, best_of=["warmup"], where={"optimizer": "Adam"})
+    assert noted("best-settings", of_one.notes)["names"] == ["warmup"]
 
 
 def test_rows_are_chosen_by_any_column_and_by_text() -> None:

@@ -40,6 +40,15 @@ def test_a_note_says_its_numbers() -> None:
     assert "3 groups determine their own fit" in str(words.note("leverage", count=3, depth=16.0, size=156_000.0))
 
 
+def test_one_run_is_not_runs() -> None:
+    assert str(words.note("runs-failed", count=1)).startswith("1 run failed or has no loss: left out, it says")
+    assert str(words.note("runs-failed", count=2)).startswith("2 runs failed or have no loss: left out, they say")
+    assert str(words.note("runs-diverged", count=1)).startswith("1 run diverged: its loss is")
+    assert str(words.note("status-unknown", count=1, words={"x": 1})).startswith("1 run has a status")
+    assert str(words.note("rows-repeated", count=1)).startswith("1 row repeats another row")
+    assert "1 other run left out" in str(words.note("best-settings", names=["batch"], left_out=1, diverged=0))
+
+
 def test_numbers_for_reading() -> None:
     assert words.joined(["1", "2", "4"]) == "1, 2 and 4"
     assert words.joined(["1"]) == "1"

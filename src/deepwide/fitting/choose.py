@@ -235,6 +235,11 @@ def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list
         groups.setdefault(group, {}).setdefault(tuple(row.get(name) for name in names), []).append(row)
     if all(len(settings) == 1 for settings in groups.values()):
         return rows, []
+    varied = [
+        name
+        for i, name in enumerate(names)
+        if any(len({values[i] for values in settings}) > 1 for settings in groups.values())
+    ]
 
     def badness(runs: list[Row]) -> tuple[float, float]:
         losses = [row["loss"] for row in runs if not row["diverged"]]
@@ -243,9 +248,9 @@ def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list
     best = [row for settings in groups.values() for row in min(settings.values(), key=badness)]
     diverged = sum(row["diverged"] for row in rows) - sum(row["diverged"] for row in best)
     left_out = len(rows) - len(best)
-    if len(names) == 1:
+    if varied == ["lr"]:
         return best, [note("best-rates", left_out=left_out, diverged=diverged)]
-    return best, [note("best-settings", names=list(names), left_out=left_out, diverged=diverged)]
+    return best, [note("best-settings", names=varied, left_out=left_out, diverged=diverged)]
 
 
 def _check_column(name: str, rows: list[Row]) -> None:

@@ -117,7 +117,8 @@ def _rates(left_out: int, diverged: int) -> str:
 
 def _statuses(count: int, words: Mapping[str, int]) -> str:
     shown = ", ".join(f"{word!r} {number}" for word, number in words.items())
-    return f"{count} runs have a status that is not known ({shown}): left out; write 'done' or 'diverged'"
+    have = "1 run has" if count == 1 else f"{plural(count, 'run')} have"
+    return f"{have} a status that is not known ({shown}): left out; write 'done' or 'diverged'"
 
 
 def _hangs(what: str, groups: Sequence[str]) -> str:
@@ -174,20 +175,27 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "seeds-unlinked": lambda: "seeds do not link all shapes: treated as repeats of a shape, not as pairs across shapes",
     "runs-unfinished": lambda count, folder: f"{plural(count, 'run')} in {folder} not finished: left out",
     "run-unreadable": lambda folder, error: f"{folder} cannot be read and is left out: {error}",
-    "runs-failed": lambda count: f"{count} runs failed or have no loss: left out, they say nothing about the shape",
+    "runs-failed": lambda count: (
+        "1 run failed or has no loss: left out, it says nothing about the shape"
+        if count == 1
+        else f"{plural(count, 'run')} failed or have no loss: left out, they say nothing about the shape"
+    ),
     "runs-diverged": lambda count: (
-        f"{count} runs diverged: their losses are taken to be above the worst of their shape, or near their size"
+        "1 run diverged: its loss is taken to be above the worst of its shape, or near its size"
+        if count == 1
+        else f"{plural(count, 'run')} diverged: their losses are taken to be above the worst of their shape, or near "
+        "their size"
     ),
     "status-unknown": _statuses,
     "rows-left-out": _left_out,
     "rows-repeated": lambda count: (
-        f"{count} rows repeat another row exactly: if they are the same runs twice, leave one copy out, since repeats "
-        "count as seeds and the noise comes out too small"
+        f"{plural(count, 'row')} repeat{'s' * (count == 1)} another row exactly: if they are the same runs twice, "
+        "leave one copy out, since repeats count as seeds and the noise comes out too small"
     ),
     "best-rates": _rates,
     "best-settings": lambda names, left_out, diverged: (
-        f"of each shape the best {joined(names)}, by the mean over its seeds: {left_out} other runs left out, of which "
-        f"{diverged} diverged"
+        f"of each shape the best {joined(names)}, by the mean over its seeds: {plural(left_out, 'other run')} left "
+        f"out, of which {diverged} diverged"
     ),
     "settings-differ": lambda names: (
         f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
