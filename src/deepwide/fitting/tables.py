@@ -36,15 +36,17 @@ from deepwide.fitting.columns import (
     BLANK,
     NAMES,
     Guess,
+    blocks_named_total,
     embedding_params,
     guess_columns,
     in_units,
+    is_list,
     meaning,
     number_of,
     vocabulary,
 )
 from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
-from deepwide.fitting.words import note
+from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
 LARGEST_TABLE = 2**28  # bytes, unpacked
@@ -145,9 +147,11 @@ def map_columns(
     mapped = [_mapped(row, chosen, meant, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
     mapped, more_notes = in_units(mapped)
     notes += more_notes
+    if "total_params" not in columns and "block_params" not in chosen.keys() | ignored:
+        mapped, notes, chosen = blocks_named_total(mapped, notes, chosen)
     counted = {"block_params", "total_params"}
-    if not counted <= chosen.keys() and not counted & ignored and (found := embedding_params(theirs)):
-        name, scale = found
+    if not counted <= chosen.keys() and not counted & ignored and (embeddings := embedding_params(theirs)):
+        name, scale = embeddings
         counts = [count and count * scale for count in (_count(row.get(name)) for row in rows)]
         mapped = by_embeddings(mapped, counts)
         notes.append(note("embeddings-read", name=name[:60], total="total_params" in chosen))
@@ -221,7 +225,15 @@ def _mapped(row: Row, chosen: Mapping[str, str], meant: Mapping[str, Guess], whe
         if ours == "status":
             mapped[ours] = str(value).lower()
             continue
-        number = number_of(value, ours, meant.get(ours), f"{where}, column '{name[:60]}'")
+        try:
+            number = number_of(value, ours, meant.get(ours), f"{where}, column '{name[:60]}'")
+        except DeepwideError as error:
+            lists = [other for other in chosen.values() if other != name and is_list(row.get(other))]
+            if not lists or not is_list(value):
+                raise
+            also = joined([quoted(other) for other in lists])
+            more = "is a list too" if len(lists) == 1 else "are lists too"
+            raise DeepwideError(f"{str(error).rstrip('.')}; {also} {more}.") from None
         if ours == "loss" or not math.isnan(number):
             mapped[ours] = number
     return mapped

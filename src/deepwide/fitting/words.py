@@ -201,6 +201,9 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
         "choose rows, or the best of each shape (best_of)"
     ),
+    "total-is-blocks": lambda name: (
+        f"'{name[:60]}' is 12·depth·width² in every row: taken for the block parameters, and totals are not known"
+    ),
     # A transition.
     "depth-left-out": lambda depth, runs, diverged: (
         f"depth {depth:g} finished at fewer than three sizes: its {runs} runs ({diverged} diverged) are left out"
