@@ -234,6 +234,46 @@ def test_a_rate_that_never_varies_was_not_chosen() -> None:
     assert noted("best-settings", of_one.notes)["names"] == ["warmup"]
 
 
+SAME_SHAPES = [
+    {
+        "depth": d,
+        "width": w,
+        "total_params": 12 * d * w**2 + 1000 * w + extra,
+        "norm": norm,
+        "seed": seed,
+        "loss": 2 + d / w,
+    }
+    for d, w in ((2, 64), (4, 64), (4, 128))
+    for norm, extra in (("none", 0), ("pre", 128 * d), ("post", 64 * d))
+    for seed in (0, 1)
+]
+
+
+def test_counts_of_one_depth_and_width_within_a_percent_are_one_shape() -> None:
+    runs = read_runs(SAME_SHAPES)
+    assert len(set(runs.shapes)) == len(set(runs.groups)) == 3
+    assert runs.total_params[0] == 12 * 2 * 64**2 + 64_000 + 64 * 2, "the median"
+    data = noted("counts-merged", runs.notes)
+    assert data["shapes"] == 3
+    assert data["share"] == pytest.approx(128 * 4 / (12 * 4 * 64**2 + 64_000))
+    chosen = read_runs(SAME_SHAPES, where={"norm": "pre"})
+    assert "counts-merged" not in codes(chosen.notes), "it is about the rows that are left"
+    assert chosen.total_params[0] == 12 * 2 * 64**2 + 64_000 + 128 * 2
+
+
+def test_counts_that_differ_by_more_or_of_unknown_widths_are_other_shapes() -> None:
+    rows = [
+        {"depth": 2, "width": 64, "total_params": count, "loss": 2.0}
+        for count in (100_000, 100_900, 101_100, 101_500, 103_000)
+    ]
+    runs = read_runs(rows)
+    assert runs.total_params.tolist() == [100_900, 100_900, 101_500, 101_500, 103_000], "not chained"
+    without = [{name: value for name, value in row.items() if name != "width"} for row in rows]
+    assert read_runs(without).total_params.tolist() == [row["total_params"] for row in rows]
+    with pytest.raises(DeepwideError, match="total_params is -5"):
+        read_runs([rows[0] | {"total_params": -5}, rows[0] | {"total_params": -6}])
+
+
 def test_rows_are_chosen_by_any_column_and_by_text() -> None:
     assert read_runs(GRID, where={"optimizer": "lion"}).loss.tolist() == [2.3 + d / w for d in (1, 2) for w in (8, 16)]
     adam = read_runs(GRID, where={"optimizer": "Adam", "warmup": 200})

@@ -14,7 +14,7 @@ NUMBERS = {
     "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
     "probability": 0.6, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
     "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 450.0, "seen": True, "best": 9.5,
-    "expected": 2.1, "loss": 2.5,
+    "expected": 2.1, "loss": 2.5, "shapes": 3,
     "groups": ["depth 2 at 10K", "depth 4 at 20K"],
 }  # fmt: skip
 

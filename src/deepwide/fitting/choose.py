@@ -2,6 +2,7 @@
 
 import math
 import operator
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
+Cell = tuple[Any, ...]
 Limit = tuple[str, str, float | str]  # ("depth", "<=", 8), ("optimizer", "!=", "adam")
 # Words that other people's tables have for how a run ended.
 FINISHED = ("done", "finished", "completed", "complete", "success", "succeeded", "ok")
@@ -19,6 +21,7 @@ DIVERGED = ("diverged", "nan", "exploded")
 FAILED = ("failed", "oom", "crashed", "killed", "error")
 ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
 NEAR = 0.01  # relative: how close to a value a row must be
+SAME_COUNT = 0.01  # relative: parameters of one shape
 FEWEST_REPEATED = 4  # cells with several rows, from which these are looked at
 APART = 0.01  # of ln loss
 UNEXPLAINED = 0.1
@@ -140,6 +143,42 @@ def without_embeddings(rows: list[Row], embedding_rows: float) -> list[Row]:
             "total_params=YOUR_COLUMN)."
         )
     return [row | {"block_params": row["total_params"] - embedding_rows * row["width"]} for row in rows]
+
+
+def one_count_per_shape(rows: list[Row]) -> tuple[list[Row], list[Note]]:
+    """The rows with equal counts where depth and width are equal and counts within 1%: the median of such a shape.
+
+    What norms, biases and rounding add to a count makes no other shape.
+    """
+    same: dict[str, dict[Cell, dict[float, float]]] = {}
+    merged: dict[Cell, float] = {}  # shapes, and by what share their counts differ
+    for name in ("block_params", "total_params"):
+        shapes: dict[Cell, list[float]] = {}
+        for row in rows:
+            if "depth" in row and "width" in row and 0 < row.get(name, 0) < math.inf:
+                shapes.setdefault((row["depth"], row["width"]), []).append(row[name])
+        for shape, counts in shapes.items():
+            if min(counts) == max(counts):
+                continue
+            counts.sort()
+            end = 0
+            while end < len(counts):
+                start, end = end, bisect_right(counts, counts[end] * (1 + SAME_COUNT))
+                alike = counts[start:end]
+                if alike[0] != alike[-1]:
+                    same.setdefault(name, {}).setdefault(shape, {}).update(dict.fromkeys(alike, alike[len(alike) // 2]))
+                    merged[shape] = max(merged.get(shape, 0.0), alike[-1] / alike[0] - 1)
+    if not merged:
+        return rows, []
+
+    def counted(row: Row) -> Row:
+        shape = (row.get("depth"), row.get("width"))
+        changed = {
+            name: at[shape].get(row[name], row[name]) for name, at in same.items() if shape in at and name in row
+        }
+        return row | changed
+
+    return [counted(row) for row in rows], [note("counts-merged", shapes=len(merged), share=max(merged.values()))]
 
 
 def count_repeats(rows: list[Row]) -> list[Note]:

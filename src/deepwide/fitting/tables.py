@@ -27,6 +27,7 @@ from deepwide.fitting.choose import (
     count_repeats,
     ended,
     near_values,
+    one_count_per_shape,
     one_loss_per_run,
     with_embeddings,
     within_limits,
@@ -321,6 +322,8 @@ def read_runs(
     rows, more = within_limits(rows, limits)
     notes += more
     rows, more = near_values(rows, where or {})
+    notes += more
+    rows, more = one_count_per_shape(rows)
     notes += more
     assumed = [each for each in notes if each.code in ("embeddings-added", "embeddings-read")]
     given = any("total_params" in row for row in rows) and all(each.data.get("total") for each in assumed)

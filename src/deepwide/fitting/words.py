@@ -201,6 +201,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
         "choose rows, or the best of each shape (best_of)"
     ),
+    "counts-merged": lambda shapes, share: (
+        f"parameters of {plural(shapes, 'shape')} (one depth and width) differ by up to {100 * share:.2g}%: taken for "
+        f"{'one shape' if shapes == 1 else 'one shape each'}, with the median count"
+    ),
     "total-is-blocks": lambda name: (
         f"'{name[:60]}' is 12·depth·width² in every row: taken for the block parameters, and totals are not known"
     ),
