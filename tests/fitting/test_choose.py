@@ -234,6 +234,26 @@ def test_a_rate_that_never_varies_was_not_chosen() -> None:
     assert noted("best-settings", of_one.notes)["names"] == ["warmup"]
 
 
+def test_the_best_rate_is_chosen_at_each_length_also_where_flops_state_it() -> None:
+    best = {1e16: 0.2, 4e16: 0.1}
+    rows = [
+        {
+            "depth": d,
+            "width": 64,
+            "params": 1e6 * d,
+            "train_flops": flops,
+            "lr": lr,
+            "loss": 2 + d / 10 + abs(lr - rate),
+        }
+        for d in (1, 2)
+        for flops, rate in best.items()
+        for lr in (0.1, 0.2)
+    ]
+    runs = read_runs(rows)
+    assert runs.loss.tolist() == [2.1, 2.1, 2.2, 2.2]
+    assert len(set(runs.tokens)) == 4
+
+
 SAME_SHAPES = [
     {
         "depth": d,
@@ -256,6 +276,7 @@ def test_counts_of_one_depth_and_width_within_a_percent_are_one_shape() -> None:
     data = noted("counts-merged", runs.notes)
     assert data["shapes"] == 3
     assert data["share"] == pytest.approx(128 * 4 / (12 * 4 * 64**2 + 64_000))
+    assert noted("settings-differ", runs.notes) == {"names": ["norm"]}
     chosen = read_runs(SAME_SHAPES, where={"norm": "pre"})
     assert "counts-merged" not in codes(chosen.notes), "it is about the rows that are left"
     assert chosen.total_params[0] == 12 * 2 * 64**2 + 64_000 + 128 * 2

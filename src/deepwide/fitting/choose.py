@@ -5,11 +5,13 @@ import operator
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
+from deepwide.fitting.settings import FEW_VALUES, cell_of, length_of, other_columns
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
@@ -183,7 +185,8 @@ def one_count_per_shape(rows: list[Row]) -> tuple[list[Row], list[Note]]:
 
 def count_repeats(rows: list[Row]) -> list[Note]:
     """A note where rows repeat others exactly."""
-    repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    repeated = len(rows) - len({tuple(map(row.get, names)) for row in rows})
     return [note("rows-repeated", count=repeated)] if repeated else []
 
 
@@ -197,12 +200,11 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
     for row in rows:
         sized = any(math.isfinite(row.get(name) or math.nan) for name in ("block_params", "total_params", "width"))
         if sized and not row["diverged"] and row["loss"] > 0:
-            key = tuple(row.get(name) for name in (*SHAPE, "tokens", "lr", "seed", *best_of))
-            cells.setdefault(key, []).append(row)
+            cells.setdefault((*cell_of(row), *(row.get(name) for name in best_of)), []).append(row)
     repeated = [cell for cell in cells.values() if len(cell) > 1]
     if len(repeated) < max(FEWEST_REPEATED, len(cells) / 2):
         return
-    settings = dict.fromkeys(name for row in rows for name in row if name not in (*COLUMNS, "diverged", *best_of))
+    settings = [name for name in other_columns(rows) if name not in best_of and _says_which(repeated, name)]
     for names in [*((name,) for name in settings), tuple(settings)]:
         kinds = [[tuple(row.get(name) for name in names) for row in cell] for cell in repeated]
         if not names or any(len(set(cell)) < len(cell) for cell in kinds):
@@ -221,6 +223,12 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
             f"each run has {len(repeated[0])} losses, which differ by {apart:.1%} in the same order at every shape: "
             "keep one row per run, or number the seeds if these are repeats."
         )
+
+
+def _says_which(cells: list[list[Row]], name: str) -> bool:
+    """Whether a column has few values and differs within cells, as one that says which loss it is."""
+    values = [{row.get(name) for row in cell} for cell in cells]
+    return len(set().union(*values)) <= FEW_VALUES and any(len(cell) > 1 for cell in values)
 
 
 def _apart(cells: list[list[Row]], kinds: list[list[Any]]) -> float | None:
@@ -270,7 +278,7 @@ def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list
     """For each shape and length, the runs at its best setting of these columns: of those at which fewest diverged."""
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
-        group = tuple(row.get(name) for name in (*SHAPE, "tokens"))
+        group = (*(row.get(name) for name in SHAPE), length_of(row))
         groups.setdefault(group, {}).setdefault(tuple(row.get(name) for name in names), []).append(row)
     if all(len(settings) == 1 for settings in groups.values()):
         return rows, []

@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,14 @@ from deepwide.fitting.columns import (
     number_of,
     vocabulary,
 )
-from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
+from deepwide.fitting.runs import COLUMNS, Runs
+from deepwide.fitting.settings import by_shape, candidates, differing
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
 LARGEST_TABLE = 2**28  # bytes, unpacked
 DEEPEST = 8  # objects inside objects
-FEW_VALUES = 8  # of a setting that was varied; what was measured has more
+_PLAIN = {str, int, float, bool, type(None)}
 TEXT = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 
 
@@ -116,7 +118,7 @@ def map_columns(
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
     rows = [_flat(row) for row in rows]
-    theirs = list(dict.fromkeys(name for row in rows for name in row))
+    theirs = list(dict.fromkeys(chain.from_iterable(rows)))
     length = columns.get("tokens")
     if length is not None and length not in theirs and re.match(r"\d", length):  # 20B: all runs had as many
         rows, theirs = [row | {length: length} for row in rows], [*theirs, length]
@@ -159,14 +161,18 @@ def map_columns(
     elif not {"total_params"} & (chosen.keys() | ignored) and (name := vocabulary(theirs)) and "width" in chosen:
         mapped = with_embeddings(mapped, [_count(row.get(name)) for row in rows])
         notes.append(note("embeddings-added", rows=f"'{name[:60]}'"))
-    if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
-        notes.append(note("settings-differ", names=differing))
-    carried = [*more, *(name for name in differing if name not in NAMES)]
+    unread = {name for name in theirs if (guess := meaning(name)) and guess.column in ignored}
+    settings = candidates(rows, mapped, {*chosen.values(), *more, *unread, *NAMES})
+    carried = [*more, *settings]
+    if not carried:
+        return mapped, notes
     return [own | {n: _plain(row.get(n)) for n in carried} for own, row in zip(mapped, rows, strict=True)], notes
 
 
 def _flat(row: Row) -> Row:
     """A row whose objects are columns of their own: {"config": {"depth": 3}} has config.depth."""
+    if _PLAIN.issuperset(map(type, row.values())):
+        return row
     for _ in range(DEEPEST):
         if not any(isinstance(value, Mapping) for value in row.values()):
             break
@@ -198,19 +204,6 @@ def _plain(value: Any) -> float | str:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return " ".join(str("" if value is None else value).split())[:200]
-
-
-def _differing(rows: list[Row], mapped: list[Row], used: set[str]) -> list[str]:
-    """Columns with few values, used for nothing, in which runs of one shape, length, rate and seed differ."""
-    cells: dict[tuple[Any, ...], list[Row]] = {}
-    for own, row in zip(mapped, rows, strict=True):
-        cells.setdefault(tuple(own.get(name) for name in (*SHAPE, "tokens", "lr", "seed")), []).append(row)
-    repeated = [cell for cell in cells.values() if len(cell) > 1]
-    if not repeated:
-        return []
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in used]
-    few = [name for name in names if 1 < len({str(row.get(name)) for row in rows}) <= FEW_VALUES]
-    return [name for name in few if any(len({str(row.get(name)) for row in cell}) > 1 for cell in repeated)]
 
 
 def _mapped(row: Row, chosen: Mapping[str, str], meant: Mapping[str, Guess], where: str) -> Row:
@@ -341,6 +334,8 @@ def read_runs(
     one_loss_per_run(rows, best_of)
     rows, more = best_settings(rows, tuple(dict.fromkeys(("lr", *best_of))))
     notes += more
+    notes += differing(rows, asked, lengths_ignored="tokens" in _ignored(columns or {}))
+    notes += by_shape(rows, best_of)
     diverged = [row["diverged"] for row in rows]
     if any(diverged):
         notes.append(note("runs-diverged", count=sum(diverged)))

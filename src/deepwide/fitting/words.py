@@ -112,7 +112,23 @@ def _growth(times: float) -> str:
 
 def _rates(left_out: int, diverged: int) -> str:
     text = "shapes trained at several learning rates: the best of each, by the mean over its seeds"
-    return text + (f"; {left_out} runs at other rates left out, of which {diverged} diverged" if diverged else "")
+    runs = plural(left_out, "run")
+    return text + (f"; {runs} at other rates left out, of which {diverged} diverged" if diverged else "")
+
+
+def _quoted(names: Sequence[str], most: int = 5) -> str:
+    shown = [repr(name[:40]) for name in names[:most]]
+    return joined(shown if len(names) <= most else [*shown, f"{len(names) - most} more"])
+
+
+def _by_shape(settings: Mapping[str, Sequence[float | str]]) -> str:
+    names = list(settings)
+    values = [f"{value:g}" if isinstance(value, float) else str(value)[:20] for value in settings[names[0]]]
+    these = "it does" if len(names) == 1 else "they do"
+    return (
+        f"shapes of similar sizes differ in {_quoted(names, 3)} ({'' if len(names) == 1 else 'the first '}"
+        f"{joined(values)}): what {these} passes for an effect of depth; keep one value (where {names[0][:40]}=VALUE)"
+    )
 
 
 def _statuses(count: int, words: Mapping[str, int]) -> str:
@@ -198,9 +214,15 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"out, of which {diverged} diverged"
     ),
     "settings-differ": lambda names: (
-        f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
-        "choose rows, or the best of each shape (best_of)"
+        f"runs of one shape differ in {_quoted(names)}, which counts as noise here: choose rows, or the best of each "
+        "shape (best_of)"
     ),
+    "lengths-unread": lambda names, low, high: (
+        f"runs of one shape differ in {_quoted(names, 3)}{' (the first ' if len(names) > 1 else ' ('}{low:g} to "
+        f"{high:g}), and tokens are not known, so this counts as noise: of checkpoints keep one length (where "
+        f"{names[0][:40]}=NUMBER); of runs of different lengths map tokens"
+    ),
+    "settings-by-shape": _by_shape,
     "counts-merged": lambda shapes, share: (
         f"parameters of {plural(shapes, 'shape')} (one depth and width) differ by up to {100 * share:.2g}%: taken for "
         f"{'one shape' if shapes == 1 else 'one shape each'}, with the median count"
