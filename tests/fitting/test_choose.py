@@ -161,7 +161,9 @@ def test_a_status_nobody_knows_is_named_and_counted(tmp_path: Path) -> None:
     assert noted("status-unknown", runs.notes) == {"count": 3, "words": {"preempted": 2, "queued": 1}}
     assert noted("runs-failed", runs.notes) == {"count": 1}
     path = write_csv(tmp_path / "t.csv", "depth,width,loss,status", *lines)
-    with pytest.raises(DeepwideError, match=r"no finished run: 1 runs failed.*\('preempted' 2, 'queued' 1\)"):
+    with pytest.raises(
+        DeepwideError, match=r"no finished run: 1 run failed or has no loss.*\('preempted' 2, 'queued' 1\)"
+    ):
         read_runs(path)
 
 
@@ -218,7 +220,79 @@ def test_the_best_of_any_column_counts() -> None:
     assert runs.loss.tolist() == [2 + d / w for d in (1, 2) for w in (8, 16)]
     texts = [str(note) for note in runs.notes if note.code == "best-settings"]
     assert len(texts) == 1
-    assert texts[0].startswith("of each shape the best lr, warmup and optimizer, by the mean over its seeds: 8 other")
+    assert texts[0].startswith("of each shape the best warmup and optimizer, by the mean over its seeds: 8 other")
+
+
+def test_a_rate_that_never_varies_was_not_chosen() -> None:
+    same = [row | {"lr": 0.1} for row in GRID]
+    assert noted("best-settings", read_runs(same, best_of=["warmup", "optimizer"]).notes)["names"] == [
+        "warmup", "optimizer",
+    ]  # fmt: skip
+    both = [row | {"lr": lr, "loss": float(row["loss"]) + lr} for row in GRID for lr in (0.1, 0.2)]
+    assert noted("best-settings", read_runs(both, best_of=["warmup", "optimizer"]).notes)["names"][0] == "lr"
+    of_one = read_runs(GRID, best_of=["warmup"], where={"optimizer": "Adam"})
+    assert noted("best-settings", of_one.notes)["names"] == ["warmup"]
+
+
+def test_the_best_rate_is_chosen_at_each_length_also_where_flops_state_it() -> None:
+    best = {1e16: 0.2, 4e16: 0.1}
+    rows = [
+        {
+            "depth": d,
+            "width": 64,
+            "params": 1e6 * d,
+            "train_flops": flops,
+            "lr": lr,
+            "loss": 2 + d / 10 + abs(lr - rate),
+        }
+        for d in (1, 2)
+        for flops, rate in best.items()
+        for lr in (0.1, 0.2)
+    ]
+    runs = read_runs(rows)
+    assert runs.loss.tolist() == [2.1, 2.1, 2.2, 2.2]
+    assert len(set(runs.tokens)) == 4
+
+
+SAME_SHAPES = [
+    {
+        "depth": d,
+        "width": w,
+        "total_params": 12 * d * w**2 + 1000 * w + extra,
+        "norm": norm,
+        "seed": seed,
+        "loss": 2 + d / w,
+    }
+    for d, w in ((2, 64), (4, 64), (4, 128))
+    for norm, extra in (("none", 0), ("pre", 128 * d), ("post", 64 * d))
+    for seed in (0, 1)
+]
+
+
+def test_counts_of_one_depth_and_width_within_a_percent_are_one_shape() -> None:
+    runs = read_runs(SAME_SHAPES)
+    assert len(set(runs.shapes)) == len(set(runs.groups)) == 3
+    assert runs.total_params[0] == 12 * 2 * 64**2 + 64_000 + 64 * 2, "the median"
+    data = noted("counts-merged", runs.notes)
+    assert data["shapes"] == 3
+    assert data["share"] == pytest.approx(128 * 4 / (12 * 4 * 64**2 + 64_000))
+    assert noted("settings-differ", runs.notes) == {"names": ["norm"]}
+    chosen = read_runs(SAME_SHAPES, where={"norm": "pre"})
+    assert "counts-merged" not in codes(chosen.notes), "it is about the rows that are left"
+    assert chosen.total_params[0] == 12 * 2 * 64**2 + 64_000 + 128 * 2
+
+
+def test_counts_that_differ_by_more_or_of_unknown_widths_are_other_shapes() -> None:
+    rows = [
+        {"depth": 2, "width": 64, "total_params": count, "loss": 2.0}
+        for count in (100_000, 100_900, 101_100, 101_500, 103_000)
+    ]
+    runs = read_runs(rows)
+    assert runs.total_params.tolist() == [100_900, 100_900, 101_500, 101_500, 103_000], "not chained"
+    without = [{name: value for name, value in row.items() if name != "width"} for row in rows]
+    assert read_runs(without).total_params.tolist() == [row["total_params"] for row in rows]
+    with pytest.raises(DeepwideError, match="total_params is -5"):
+        read_runs([rows[0] | {"total_params": -5}, rows[0] | {"total_params": -6}])
 
 
 def test_rows_are_chosen_by_any_column_and_by_text() -> None:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from deepwide.errors import DeepwideError
@@ -30,6 +31,7 @@ def test_every_usual_name_means_its_column() -> None:
         ("params_non_embedding", "block_params"), ("nonembedding_params", "block_params"),
         ("Parameters", "total_params"), ("num_parameters", "total_params"), ("Total params", "total_params"),
         ("tokens_seen", "tokens"), ("Training tokens", "tokens"), ("total_tokens", "tokens"),
+        ("throughput/total_tokens", "tokens"), ("perf/total_train_tokens", "tokens"), ("cumulative_tokens", "tokens"),
         ("Training FLOPs", "train_flops"), ("total_flops", "train_flops"),
         ("eval/loss", "loss"), ("summary.val/loss", "loss"), ("Final Validation Loss", "loss"), ("mlm_loss", "loss"),
         ("cross_entropy", "loss"), ("train_loss", "loss"), ("State", "status"), ("config.seed", "seed"),
@@ -48,7 +50,7 @@ def test_names_are_read_as_words(name: str, ours: str) -> None:
         "val/c4_loss", "loss_std", "aux_loss", "block_size", "layer_norm", "tokens_per_second", "tokens_per_param",
         "batch_tokens", "flops_per_token", "embedding_params", "vocab_size", "n_heads", "d_ff", "intermediate_size",
         "lr_schedule", "data_seed", "weight_decay", "head_dim", "step", "m", "", "()", "params_per_layer", "x_B",
-        "L", "d", "block_depth", "layer_depth",
+        "L", "d", "block_depth", "layer_depth", "throughput/tokens", "throughput/total_tokens_per_second",
     ],
 )  # fmt: skip
 def test_names_that_say_something_else_are_not_guessed(name: str) -> None:
@@ -87,6 +89,35 @@ def test_counts_may_be_written_as_people_write_them() -> None:
         read_runs([{"depth": 1, "width": 8, "loss": "[3.1, 2.9]"}])
     with pytest.raises(DeepwideError, match="column 'depth': '12M' is not a number"):
         read_runs([rows[0] | {"depth": "12M"}])
+
+
+def test_lists_in_cells_are_named_together_and_a_loss_must_be_read() -> None:
+    with pytest.raises(DeepwideError, match=r"or the last one alone\.$"):
+        read_runs([{"depth": 1, "width": 8, "loss": "[3.1, 2.9]"}])
+    with pytest.raises(DeepwideError, match=r"'tokens'.*or do not read this column; 'val_loss' is a list too\.$"):
+        read_runs([{"depth": 1, "width": 8, "tokens": [5, 6], "val_loss": [3.1, 2.9]}])
+    with pytest.raises(DeepwideError, match=r"write 2\.345, or nan for a run that diverged\.$"):
+        read_runs([{"depth": 1, "width": 8, "loss": "bad"}])
+
+
+def test_a_count_that_is_that_of_plain_blocks_in_every_row_is_no_total() -> None:
+    rows = [{"depth": d, "width": w, "num_params": 12 * d * w**2, "loss": 2.0} for d, w in SHAPES]
+    runs = read_runs(rows)
+    assert runs.block_params.tolist() == [12 * d * w**2 for d, w in SHAPES]
+    assert np.isnan(runs.total_params).all()
+    assert noted("total-is-blocks", runs.notes) == {"name": "num_params"}
+    assert noted("column-guessed", runs.notes)["column"] == "block_params"
+    rounded = read_runs([row | {"num_params": row["num_params"] * 1.004} for row in rows])
+    assert "total-is-blocks" in codes(rounded.notes)
+    assert read_runs([row | {"vocab": 100} for row in rows]).total_params[0] == 12 * 2 * 64**2 + 6400
+    one_off = [rows[0] | {"num_params": 1.01 * rows[0]["num_params"]}, *rows[1:]]
+    for total in (read_runs(one_off), read_runs(rows, {"total_params": "num_params"})):
+        assert not np.isnan(total.total_params).any()
+    named = read_runs([{"depth": d, "width": w, "total_params": 12 * d * w**2, "loss": 2.0} for d, w in SHAPES])
+    assert not np.isnan(named.total_params).any(), "a name that says total is believed"
+    flops = read_runs([row | {"train_flops": 6e15} for row in rows])
+    assert flops.tokens[0] == pytest.approx(1e15 / (12 * 2 * 64**2))
+    assert codes(flops.notes).count("tokens-from-flops") == 1
 
 
 def test_a_perplexity_is_turned_into_a_loss_guessed_or_given() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepwide.errors import DeepwideError
-from deepwide.fitting import Runs, fit_surface, fit_transition, simulate
+from deepwide.fitting import Runs, fit_surface, fit_transition, read_runs, simulate
 from deepwide.fitting.runs import draws_of, units_of
 from deepwide.laws import TransitionLaw
 from fitting.builders import chinchilla_like, codes, gemstones_like
@@ -36,7 +36,7 @@ def test_seeds_that_do_not_link_the_shapes_are_repeats() -> None:
 
 def test_tokens_that_are_partly_blank_are_refused_where_the_others_differ() -> None:
     shapes: dict[str, Any] = {"depth": [1, 2, 4], "width": [8, 8, 8], "loss": [2.0, 1.9, 1.8]}
-    with pytest.raises(DeepwideError, match="1 runs have no tokens, and the others 2e"):
+    with pytest.raises(DeepwideError, match="1 run has no tokens, and the others 2e"):
         Runs.of(**shapes, tokens=[np.nan, 2e6, 2.001e6])
     assert len(Runs.of(**shapes, tokens=[np.nan, 2e6, 2e6])) == 3
 
@@ -46,6 +46,23 @@ def test_flops_and_totals_give_tokens() -> None:
     assert list(runs.tokens) == [10.0]
     with pytest.raises(DeepwideError, match="column depth="):
         runs.need("depth")
+
+
+def test_a_column_that_is_found_and_blank_is_named_with_how_many_rows() -> None:
+    rows: list[dict[str, Any]] = [{"layers": "", "params": 1e6, "loss": 2.0} for _ in range(3)]
+    some = read_runs([*rows, rows[0] | {"layers": 4}])
+    with pytest.raises(
+        DeepwideError, match=r"'depth' \('layers' of the table\) is blank in 3 of the 4 runs.*where depth>0"
+    ):
+        some.need("depth")
+    with pytest.raises(DeepwideError, match=r"'depth' \('layers' of the table\) is blank in 3 of the 3 runs") as error:
+        read_runs(rows).need("depth")
+    assert "where" not in str(error.value), "no row would be left"
+    with pytest.raises(DeepwideError, match="does not have for every run: map it"):
+        some.need("width")
+    widths = read_runs([{"depth": 2, "width": w, "loss": 2.0} for w in (64, None)])
+    with pytest.raises(DeepwideError, match="the column 'width' of the table is blank in 1 of the 2 runs"):
+        widths.need("block_params")
 
 
 def test_a_mapping_to_nothing_names_the_nearest() -> None:

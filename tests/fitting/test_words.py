@@ -14,7 +14,7 @@ NUMBERS = {
     "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
     "probability": 0.6, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
     "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 450.0, "seen": True, "best": 9.5,
-    "expected": 2.1, "loss": 2.5,
+    "expected": 2.1, "loss": 2.5, "shapes": 3, "settings": {"batch": [8.0, 16.0], "optimizer": ["adam", "lion"]},
     "groups": ["depth 2 at 10K", "depth 4 at 20K"],
 }  # fmt: skip
 
@@ -38,6 +38,23 @@ def test_a_note_says_its_numbers() -> None:
     assert "14%" in str(words.note("crossing-vanishes", shallow=4, deep=8, share=0.14))
     assert "1 group determines its own fit" in str(words.note("leverage", count=1, depth=16.0, size=156_000.0))
     assert "3 groups determine their own fit" in str(words.note("leverage", count=3, depth=16.0, size=156_000.0))
+
+
+def test_one_run_is_not_runs() -> None:
+    assert str(words.note("runs-failed", count=1)).startswith("1 run failed or has no loss: left out, it says")
+    assert str(words.note("runs-failed", count=2)).startswith("2 runs failed or have no loss: left out, they say")
+    assert str(words.note("runs-diverged", count=1)).startswith("1 run diverged: its loss is")
+    assert str(words.note("status-unknown", count=1, words={"x": 1})).startswith("1 run has a status")
+    assert str(words.note("rows-repeated", count=1)).startswith("1 row repeats another row")
+    assert "1 other run left out" in str(words.note("best-settings", names=["batch"], left_out=1, diverged=0))
+
+
+def test_many_names_are_counted() -> None:
+    assert "'a', 'b', 'c', 'd', 'e' and 2 more, which" in str(words.note("settings-differ", names=list("abcdefg")))
+    several = words.note("settings-by-shape", settings={"batch": [8.0, 64.0], "wd": [0.0, 0.1]})
+    assert str(several).startswith(
+        "shapes of similar sizes differ in 'batch' and 'wd' (the first 8 and 64): what they do"
+    )
 
 
 def test_numbers_for_reading() -> None:

@@ -18,6 +18,8 @@ HINTS = {  # the option that a note is about
     "base-extrapolated": "--base power",
     "shape-checkpoints": "--unit shape",
     "settings-differ": "--best-of NAME",
+    "lengths-unread": "--where NAME=NUMBER, or --column tokens=NAME",
+    "settings-by-shape": "--where NAME=VALUE",
     "checkpoints-as-runs": "--where tokens=NUMBER",
     "tokens-collinear": "--kind joint, or --column tokens=",
     "losses-several": "--column loss=NAME",

@@ -2,16 +2,20 @@
 
 import math
 import operator
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
+from deepwide.fitting.settings import FEW_VALUES, cell_of, length_of, other_columns
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
+Cell = tuple[Any, ...]
 Limit = tuple[str, str, float | str]  # ("depth", "<=", 8), ("optimizer", "!=", "adam")
 # Words that other people's tables have for how a run ended.
 FINISHED = ("done", "finished", "completed", "complete", "success", "succeeded", "ok")
@@ -19,6 +23,7 @@ DIVERGED = ("diverged", "nan", "exploded")
 FAILED = ("failed", "oom", "crashed", "killed", "error")
 ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
 NEAR = 0.01  # relative: how close to a value a row must be
+SAME_COUNT = 0.01  # relative: parameters of one shape
 FEWEST_REPEATED = 4  # cells with several rows, from which these are looked at
 APART = 0.01  # of ln loss
 UNEXPLAINED = 0.1
@@ -142,9 +147,46 @@ def without_embeddings(rows: list[Row], embedding_rows: float) -> list[Row]:
     return [row | {"block_params": row["total_params"] - embedding_rows * row["width"]} for row in rows]
 
 
+def one_count_per_shape(rows: list[Row]) -> tuple[list[Row], list[Note]]:
+    """The rows with equal counts where depth and width are equal and counts within 1%: the median of such a shape.
+
+    What norms, biases and rounding add to a count makes no other shape.
+    """
+    same: dict[str, dict[Cell, dict[float, float]]] = {}
+    merged: dict[Cell, float] = {}  # shapes, and by what share their counts differ
+    for name in ("block_params", "total_params"):
+        shapes: dict[Cell, list[float]] = {}
+        for row in rows:
+            if "depth" in row and "width" in row and 0 < row.get(name, 0) < math.inf:
+                shapes.setdefault((row["depth"], row["width"]), []).append(row[name])
+        for shape, counts in shapes.items():
+            if min(counts) == max(counts):
+                continue
+            counts.sort()
+            end = 0
+            while end < len(counts):
+                start, end = end, bisect_right(counts, counts[end] * (1 + SAME_COUNT))
+                alike = counts[start:end]
+                if alike[0] != alike[-1]:
+                    same.setdefault(name, {}).setdefault(shape, {}).update(dict.fromkeys(alike, alike[len(alike) // 2]))
+                    merged[shape] = max(merged.get(shape, 0.0), alike[-1] / alike[0] - 1)
+    if not merged:
+        return rows, []
+
+    def counted(row: Row) -> Row:
+        shape = (row.get("depth"), row.get("width"))
+        changed = {
+            name: at[shape].get(row[name], row[name]) for name, at in same.items() if shape in at and name in row
+        }
+        return row | changed
+
+    return [counted(row) for row in rows], [note("counts-merged", shapes=len(merged), share=max(merged.values()))]
+
+
 def count_repeats(rows: list[Row]) -> list[Note]:
     """A note where rows repeat others exactly."""
-    repeated = len(rows) - len({tuple(sorted(row.items())) for row in rows})
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    repeated = len(rows) - len({tuple(map(row.get, names)) for row in rows})
     return [note("rows-repeated", count=repeated)] if repeated else []
 
 
@@ -158,12 +200,11 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
     for row in rows:
         sized = any(math.isfinite(row.get(name) or math.nan) for name in ("block_params", "total_params", "width"))
         if sized and not row["diverged"] and row["loss"] > 0:
-            key = tuple(row.get(name) for name in (*SHAPE, "tokens", "lr", "seed", *best_of))
-            cells.setdefault(key, []).append(row)
+            cells.setdefault((*cell_of(row), *(row.get(name) for name in best_of)), []).append(row)
     repeated = [cell for cell in cells.values() if len(cell) > 1]
     if len(repeated) < max(FEWEST_REPEATED, len(cells) / 2):
         return
-    settings = dict.fromkeys(name for row in rows for name in row if name not in (*COLUMNS, "diverged", *best_of))
+    settings = [name for name in other_columns(rows) if name not in best_of and _says_which(repeated, name)]
     for names in [*((name,) for name in settings), tuple(settings)]:
         kinds = [[tuple(row.get(name) for name in names) for row in cell] for cell in repeated]
         if not names or any(len(set(cell)) < len(cell) for cell in kinds):
@@ -182,6 +223,12 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
             f"each run has {len(repeated[0])} losses, which differ by {apart:.1%} in the same order at every shape: "
             "keep one row per run, or number the seeds if these are repeats."
         )
+
+
+def _says_which(cells: list[list[Row]], name: str) -> bool:
+    """Whether a column has few values and differs within cells, as one that says which loss it is."""
+    values = [{row.get(name) for row in cell} for cell in cells]
+    return len(set().union(*values)) <= FEW_VALUES and any(len(cell) > 1 for cell in values)
 
 
 def _apart(cells: list[list[Row]], kinds: list[list[Any]]) -> float | None:
@@ -231,10 +278,15 @@ def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list
     """For each shape and length, the runs at its best setting of these columns: of those at which fewest diverged."""
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
-        group = tuple(row.get(name) for name in (*SHAPE, "tokens"))
+        group = (*(row.get(name) for name in SHAPE), length_of(row))
         groups.setdefault(group, {}).setdefault(tuple(row.get(name) for name in names), []).append(row)
     if all(len(settings) == 1 for settings in groups.values()):
         return rows, []
+    varied = [
+        name
+        for i, name in enumerate(names)
+        if any(len({values[i] for values in settings}) > 1 for settings in groups.values())
+    ]
 
     def badness(runs: list[Row]) -> tuple[float, float]:
         losses = [row["loss"] for row in runs if not row["diverged"]]
@@ -243,9 +295,9 @@ def best_settings(rows: list[Row], names: Sequence[str] = ("lr",)) -> tuple[list
     best = [row for settings in groups.values() for row in min(settings.values(), key=badness)]
     diverged = sum(row["diverged"] for row in rows) - sum(row["diverged"] for row in best)
     left_out = len(rows) - len(best)
-    if len(names) == 1:
+    if varied == ["lr"]:
         return best, [note("best-rates", left_out=left_out, diverged=diverged)]
-    return best, [note("best-settings", names=list(names), left_out=left_out, diverged=diverged)]
+    return best, [note("best-settings", names=varied, left_out=left_out, diverged=diverged)]
 
 
 def _check_column(name: str, rows: list[Row]) -> None:

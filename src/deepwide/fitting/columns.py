@@ -33,6 +33,7 @@ COUNTS = ("block_params", "total_params", "tokens", "train_flops")  # may be wri
 BLANK = ("", "-", "–", "—", "?", "na", "n/a", "none", "null")
 
 _FOLDERS = {"config", "cfg", "summary", "args", "hparams", "metrics", "model", "arch", "optim", "optimizer", "trainer"}
+_COUNTERS = {"throughput", "perf", "performance", "stats"}  # folders of totals, and of rates
 _MANY = {"n", "num", "number", "of", "no", "count", "total"}
 _LAYERS = {"layer", "layers", "block", "blocks", "depth", "nlayer", "nlayers"}
 _WIDTHS = (
@@ -42,7 +43,7 @@ _WIDTHS = (
 _PARAMS = {"param", "params", "parameter", "parameters"}
 _EMBEDDINGS = {"emb", "embd", "embed", "embedding", "embeddings"}
 _NO_EMBEDDINGS = re.compile(r"_?(non|no|without|wo|w_o|excl|excluding)_?(emb|embd|embed|embedding|embeddings)(?=_|$)")
-_TRAINED = {"train", "training", "trained", "seen", "consumed", "processed", "data", "budget"}
+_TRAINED = {"train", "training", "trained", "seen", "consumed", "processed", "data", "budget", "cumulative"}
 _HELD_OUT = {"val", "valid", "validation", "eval", "evaluation", "test", "heldout", "held", "out", "dev"}
 _SUMMARY = {"final", "last", "best", "min", "mean", "avg", "average", "ce", "lm", "mlm", "cross", "entropy"}
 _OTHERS = {
@@ -58,6 +59,7 @@ _UNIT = re.compile(
     r"^(.*?[a-z].*?)[\s_(\[,/-]+(?:in[\s_]+)?(k|m|b|g|t|bn|mio|(?:thou|mill?i|billi|trilli)\w*)[)\]]*$", re.I
 )
 _SAME_LOSS = 12  # ranks below are losses on held-out data; what is above is the same in bits, or of training
+_SAME_COUNT = 0.005  # relative
 MOST = 1e40  # of anything that is counted: beyond it a table is not about networks
 _SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e12: "trillions"}
 
@@ -115,10 +117,19 @@ def meaning(name: str) -> Guess | None:
 def _words(name: str) -> tuple[list[str], float]:
     """The words of a name, without folders and its unit, and how many it counts by."""
     plain, scale = _unit(name)
-    words = re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower())
-    while len(words) > 1 and words[0] in _FOLDERS:
+    words = split_name(plain)
+    while len(words) > 1 and (words[0] in _FOLDERS or (words[0] in _COUNTERS and words[1] == "total")):
         words = words[1:]
     return words, scale
+
+
+def split_name(name: str) -> list[str]:
+    """The words of a name, in small letters.
+
+    >>> split_name("trainer/numLayers.v2")
+    ['trainer', 'num', 'layers', 'v', '2']
+    """
+    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
 
 
 def _unit(name: str) -> tuple[str, float]:
@@ -223,14 +234,55 @@ def _written(value: Any, ours: str, where: str) -> float:
     if ours == "loss":
         units = "write 2.345, or nan for a run that diverged"
     what = "is not a number"
-    if isinstance(value, list | tuple) or str(value).lstrip().startswith("["):
+    if is_list(value):
         what, units = "is a list", "write a row for each of its values, or the last one alone"
-    raise DeepwideError(f"{where}: {quoted(value)} {what}: {units}, or do not read this column.") from None
+    ignore = "" if ours == "loss" else ", or do not read this column"
+    raise DeepwideError(f"{where}: {quoted(value)} {what}: {units}{ignore}.") from None
+
+
+def is_list(value: Any) -> bool:
+    """Whether a cell is a list, or one as it was printed."""
+    return isinstance(value, list | tuple) or str(value).lstrip().startswith("[")
 
 
 def vocabulary(theirs: Iterable[str]) -> str | None:
     """The column that says how many rows an embedding has, if there is one."""
     return next((name for name in theirs if "".join(re.findall("[a-z]", name.lower())) in _VOCABULARY), None)
+
+
+def blocks_named_total(
+    rows: list[dict[str, Any]], notes: list[Note], chosen: dict[str, str]
+) -> tuple[list[dict[str, Any]], list[Note], dict[str, str]]:
+    """Rows, notes and columns, where a count that was guessed to be the total is 12·depth·width² in every row.
+
+    That is the count of the blocks; only a name that says "total" is believed.
+    """
+    name = chosen.get("total_params", "total")
+    known = [row for row in rows if "total_params" in row]
+    if "total" in split_name(name) or not known:
+        return rows, notes, chosen
+    for row in known:
+        plain = BLOCK_MATRICES * row.get("depth", math.nan) * row.get("width", math.nan) ** 2
+        if not abs(row["total_params"] - plain) <= _SAME_COUNT * plain < math.inf:
+            return rows, notes, chosen
+    notes = [
+        note(each.code, **{**each.data, "column": "block_params"})
+        if each.data.get("column") == "total_params"
+        else each
+        for each in notes
+    ]
+    notes.append(note("total-is-blocks", name=name))
+    from_flops = "train_flops" in chosen and "tokens" not in chosen  # by the only count there is, as published
+    renamed = []
+    for row in rows:
+        row = {{"total_params": "block_params"}.get(key, key): value for key, value in row.items()}
+        if from_flops and row.get("train_flops") and row.get("block_params"):
+            row["tokens"] = row["train_flops"] / (6 * row["block_params"])
+        renamed.append(row)
+    if from_flops:
+        notes.append(note("tokens-from-flops"))
+    columns = {{"total_params": "block_params"}.get(ours, ours): theirs for ours, theirs in chosen.items()}
+    return renamed, notes, columns
 
 
 def in_units(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Note]]:

@@ -106,9 +106,10 @@ class Runs:
             )
         blank = np.isnan(self.tokens)
         if blank.any() and len(lengths := np.unique(self.tokens[~blank])) > 1:
+            have = "1 run has" if blank.sum() == 1 else f"{blank.sum()} runs have"
             raise DeepwideError(
-                f"{blank.sum()} runs have no tokens, and the others {lengths[0]:g} to {lengths[-1]:g} of them: fill in "
-                "the column, or keep one length (where tokens=NUMBER)."
+                f"{have} no tokens, and the others {lengths[0]:g} to {lengths[-1]:g} of them: fill in the column, or "
+                "keep one length (where tokens=NUMBER)."
             )
 
     def _seeds_link_groups(self) -> bool:
@@ -130,10 +131,22 @@ class Runs:
     def need(self, *names: str) -> None:
         """Refuse to continue without these columns, and say how to give them."""
         for name in names:
-            if np.isnan(getattr(self, name)).any():
+            blank = int(np.isnan(getattr(self, name)).sum())
+            if blank and name == "block_params" and any(each.code == "block-params-assumed" for each in self.notes):
+                self.need("depth", "width")
+            table = self.source or "the table"
+            called = {each.data["column"]: each.data["name"] for each in self.notes if each.code == "column-guessed"}
+            if blank and (blank < len(self) or name in called):
+                what = f"'{name}'" + (f" ('{called[name][:60]}' of {table})" if name in called else f" of {table}")
+                leave_out = f", leave these rows out (where {name}>0)" if blank < len(self) else ""
                 raise DeepwideError(
-                    f"this fit needs the column '{name}', which {self.source or 'the table'} does not have for every "
-                    f"run: map it (column {name}=YOUR_COLUMN){INSTEAD.get(name, '')}."
+                    f"the column {what} is blank in {blank} of the {len(self)} runs that ended, and this fit needs it: "
+                    f"fill it in{leave_out}, or map another (column {name}=YOUR_COLUMN){INSTEAD.get(name, '')}."
+                )
+            if blank:
+                raise DeepwideError(
+                    f"this fit needs the column '{name}', which {table} does not have for every run: map it (column "
+                    f"{name}=YOUR_COLUMN){INSTEAD.get(name, '')}."
                 )
 
     def select(self, rows: Any) -> Self:

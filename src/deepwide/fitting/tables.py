@@ -14,6 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from deepwide.fitting.choose import (
     count_repeats,
     ended,
     near_values,
+    one_count_per_shape,
     one_loss_per_run,
     with_embeddings,
     within_limits,
@@ -36,20 +38,23 @@ from deepwide.fitting.columns import (
     BLANK,
     NAMES,
     Guess,
+    blocks_named_total,
     embedding_params,
     guess_columns,
     in_units,
+    is_list,
     meaning,
     number_of,
     vocabulary,
 )
-from deepwide.fitting.runs import COLUMNS, SHAPE, Runs
-from deepwide.fitting.words import note
+from deepwide.fitting.runs import COLUMNS, Runs
+from deepwide.fitting.settings import by_shape, candidates, differing
+from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
 LARGEST_TABLE = 2**28  # bytes, unpacked
 DEEPEST = 8  # objects inside objects
-FEW_VALUES = 8  # of a setting that was varied; what was measured has more
+_PLAIN = {str, int, float, bool, type(None)}
 TEXT = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 
 
@@ -113,7 +118,7 @@ def map_columns(
     if not rows:
         raise DeepwideError(f"{source} has no rows.")
     rows = [_flat(row) for row in rows]
-    theirs = list(dict.fromkeys(name for row in rows for name in row))
+    theirs = list(dict.fromkeys(chain.from_iterable(rows)))
     length = columns.get("tokens")
     if length is not None and length not in theirs and re.match(r"\d", length):  # 20B: all runs had as many
         rows, theirs = [row | {length: length} for row in rows], [*theirs, length]
@@ -145,23 +150,29 @@ def map_columns(
     mapped = [_mapped(row, chosen, meant, f"{source}, row {number}") for number, row in enumerate(rows, 1)]
     mapped, more_notes = in_units(mapped)
     notes += more_notes
+    if "total_params" not in columns and "block_params" not in chosen.keys() | ignored:
+        mapped, notes, chosen = blocks_named_total(mapped, notes, chosen)
     counted = {"block_params", "total_params"}
-    if not counted <= chosen.keys() and not counted & ignored and (column := embedding_params(theirs)):
-        name, scale = column
+    if not counted <= chosen.keys() and not counted & ignored and (embeddings := embedding_params(theirs)):
+        name, scale = embeddings
         counts = [count and count * scale for count in (_count(row.get(name)) for row in rows)]
         mapped = by_embeddings(mapped, counts)
         notes.append(note("embeddings-read", name=name[:60], total="total_params" in chosen))
     elif not {"total_params"} & (chosen.keys() | ignored) and (name := vocabulary(theirs)) and "width" in chosen:
         mapped = with_embeddings(mapped, [_count(row.get(name)) for row in rows])
         notes.append(note("embeddings-added", rows=f"'{name[:60]}'"))
-    if differing := _differing(rows, mapped, set(chosen.values()) | set(more)):
-        notes.append(note("settings-differ", names=differing))
-    carried = [*more, *(name for name in differing if name not in NAMES)]
+    unread = {name for name in theirs if (guess := meaning(name)) and guess.column in ignored}
+    settings = candidates(rows, mapped, {*chosen.values(), *more, *unread, *NAMES})
+    carried = [*more, *settings]
+    if not carried:
+        return mapped, notes
     return [own | {n: _plain(row.get(n)) for n in carried} for own, row in zip(mapped, rows, strict=True)], notes
 
 
 def _flat(row: Row) -> Row:
     """A row whose objects are columns of their own: {"config": {"depth": 3}} has config.depth."""
+    if _PLAIN.issuperset(map(type, row.values())):
+        return row
     for _ in range(DEEPEST):
         if not any(isinstance(value, Mapping) for value in row.values()):
             break
@@ -195,19 +206,6 @@ def _plain(value: Any) -> float | str:
         return " ".join(str("" if value is None else value).split())[:200]
 
 
-def _differing(rows: list[Row], mapped: list[Row], used: set[str]) -> list[str]:
-    """Columns with few values, used for nothing, in which runs of one shape, length, rate and seed differ."""
-    cells: dict[tuple[Any, ...], list[Row]] = {}
-    for own, row in zip(mapped, rows, strict=True):
-        cells.setdefault(tuple(own.get(name) for name in (*SHAPE, "tokens", "lr", "seed")), []).append(row)
-    repeated = [cell for cell in cells.values() if len(cell) > 1]
-    if not repeated:
-        return []
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in used]
-    few = [name for name in names if 1 < len({str(row.get(name)) for row in rows}) <= FEW_VALUES]
-    return [name for name in few if any(len({str(row.get(name)) for row in cell}) > 1 for cell in repeated)]
-
-
 def _mapped(row: Row, chosen: Mapping[str, str], meant: Mapping[str, Guess], where: str) -> Row:
     mapped: Row = {}
     for ours, name in chosen.items():
@@ -221,7 +219,15 @@ def _mapped(row: Row, chosen: Mapping[str, str], meant: Mapping[str, Guess], whe
         if ours == "status":
             mapped[ours] = str(value).lower()
             continue
-        number = number_of(value, ours, meant.get(ours), f"{where}, column '{name[:60]}'")
+        try:
+            number = number_of(value, ours, meant.get(ours), f"{where}, column '{name[:60]}'")
+        except DeepwideError as error:
+            lists = [other for other in chosen.values() if other != name and is_list(row.get(other))]
+            if not lists or not is_list(value):
+                raise
+            also = joined([quoted(other) for other in lists])
+            more = "is a list too" if len(lists) == 1 else "are lists too"
+            raise DeepwideError(f"{str(error).rstrip('.')}; {also} {more}.") from None
         if ours == "loss" or not math.isnan(number):
             mapped[ours] = number
     return mapped
@@ -310,6 +316,8 @@ def read_runs(
     notes += more
     rows, more = near_values(rows, where or {})
     notes += more
+    rows, more = one_count_per_shape(rows)
+    notes += more
     assumed = [each for each in notes if each.code in ("embeddings-added", "embeddings-read")]
     given = any("total_params" in row for row in rows) and all(each.data.get("total") for each in assumed)
     if embedding_rows is not None:
@@ -326,6 +334,8 @@ def read_runs(
     one_loss_per_run(rows, best_of)
     rows, more = best_settings(rows, tuple(dict.fromkeys(("lr", *best_of))))
     notes += more
+    notes += differing(rows, asked, lengths_ignored="tokens" in _ignored(columns or {}))
+    notes += by_shape(rows, best_of)
     diverged = [row["diverged"] for row in rows]
     if any(diverged):
         notes.append(note("runs-diverged", count=sum(diverged)))

@@ -112,12 +112,29 @@ def _growth(times: float) -> str:
 
 def _rates(left_out: int, diverged: int) -> str:
     text = "shapes trained at several learning rates: the best of each, by the mean over its seeds"
-    return text + (f"; {left_out} runs at other rates left out, of which {diverged} diverged" if diverged else "")
+    runs = plural(left_out, "run")
+    return text + (f"; {runs} at other rates left out, of which {diverged} diverged" if diverged else "")
+
+
+def _quoted(names: Sequence[str], most: int = 5) -> str:
+    shown = [repr(name[:40]) for name in names[:most]]
+    return joined(shown if len(names) <= most else [*shown, f"{len(names) - most} more"])
+
+
+def _by_shape(settings: Mapping[str, Sequence[float | str]]) -> str:
+    names = list(settings)
+    values = [f"{value:g}" if isinstance(value, float) else str(value)[:20] for value in settings[names[0]]]
+    these = "it does" if len(names) == 1 else "they do"
+    return (
+        f"shapes of similar sizes differ in {_quoted(names, 3)} ({'' if len(names) == 1 else 'the first '}"
+        f"{joined(values)}): what {these} passes for an effect of depth; keep one value (where {names[0][:40]}=VALUE)"
+    )
 
 
 def _statuses(count: int, words: Mapping[str, int]) -> str:
     shown = ", ".join(f"{word!r} {number}" for word, number in words.items())
-    return f"{count} runs have a status that is not known ({shown}): left out; write 'done' or 'diverged'"
+    have = "1 run has" if count == 1 else f"{plural(count, 'run')} have"
+    return f"{have} a status that is not known ({shown}): left out; write 'done' or 'diverged'"
 
 
 def _hangs(what: str, groups: Sequence[str]) -> str:
@@ -174,24 +191,44 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "seeds-unlinked": lambda: "seeds do not link all shapes: treated as repeats of a shape, not as pairs across shapes",
     "runs-unfinished": lambda count, folder: f"{plural(count, 'run')} in {folder} not finished: left out",
     "run-unreadable": lambda folder, error: f"{folder} cannot be read and is left out: {error}",
-    "runs-failed": lambda count: f"{count} runs failed or have no loss: left out, they say nothing about the shape",
+    "runs-failed": lambda count: (
+        "1 run failed or has no loss: left out, it says nothing about the shape"
+        if count == 1
+        else f"{plural(count, 'run')} failed or have no loss: left out, they say nothing about the shape"
+    ),
     "runs-diverged": lambda count: (
-        f"{count} runs diverged: their losses are taken to be above the worst of their shape, or near their size"
+        "1 run diverged: its loss is taken to be above the worst of its shape, or near its size"
+        if count == 1
+        else f"{plural(count, 'run')} diverged: their losses are taken to be above the worst of their shape, or near "
+        "their size"
     ),
     "status-unknown": _statuses,
     "rows-left-out": _left_out,
     "rows-repeated": lambda count: (
-        f"{count} rows repeat another row exactly: if they are the same runs twice, leave one copy out, since repeats "
-        "count as seeds and the noise comes out too small"
+        f"{plural(count, 'row')} repeat{'s' * (count == 1)} another row exactly: if they are the same runs twice, "
+        "leave one copy out, since repeats count as seeds and the noise comes out too small"
     ),
     "best-rates": _rates,
     "best-settings": lambda names, left_out, diverged: (
-        f"of each shape the best {joined(names)}, by the mean over its seeds: {left_out} other runs left out, of which "
-        f"{diverged} diverged"
+        f"of each shape the best {joined(names)}, by the mean over its seeds: {plural(left_out, 'other run')} left "
+        f"out, of which {diverged} diverged"
     ),
     "settings-differ": lambda names: (
-        f"runs of one shape differ in {joined([repr(name[:40]) for name in names[:5]])}, which counts as noise here: "
-        "choose rows, or the best of each shape (best_of)"
+        f"runs of one shape differ in {_quoted(names)}, which counts as noise here: choose rows, or the best of each "
+        "shape (best_of)"
+    ),
+    "lengths-unread": lambda names, low, high: (
+        f"runs of one shape differ in {_quoted(names, 3)}{' (the first ' if len(names) > 1 else ' ('}{low:g} to "
+        f"{high:g}), and tokens are not known, so this counts as noise: of checkpoints keep one length (where "
+        f"{names[0][:40]}=NUMBER); of runs of different lengths map tokens"
+    ),
+    "settings-by-shape": _by_shape,
+    "counts-merged": lambda shapes, share: (
+        f"parameters of {plural(shapes, 'shape')} (one depth and width) differ by up to {100 * share:.2g}%: taken for "
+        f"{'one shape' if shapes == 1 else 'one shape each'}, with the median count"
+    ),
+    "total-is-blocks": lambda name: (
+        f"'{name[:60]}' is 12·depth·width² in every row: taken for the block parameters, and totals are not known"
     ),
     # A transition.
     "depth-left-out": lambda depth, runs, diverged: (
