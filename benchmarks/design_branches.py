@@ -1,7 +1,7 @@
 """Would shorter lengths of the same run, by cooldown branches, narrow the best depth's interval?
 
-By what the model expects, before any run: a pool of one length, the same with a half and a quarter of it at their full
-cost, and with these at a fifth of it, which is less than a branch costs. The target is at the full length.
+By what the model expects, before any run: a pool of one length, the same with shorter lengths at their full cost, and
+with these at a fifth of it, which is less than a branch costs. The target is at the full length.
 
 `python -m benchmarks.design_branches --out results/design/branches.json`
 """
@@ -10,7 +10,6 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,13 @@ from deepwide.designing.choosing import best_way, ends_of, ways
 from deepwide.fitting import Places, outlook_of
 
 COMMAND = "python -m benchmarks.design_branches --out results/design/branches.json"
-POOLS = {"one length": {1.0: 1.0}, "three lengths": {1.0: 1.0, 0.5: 1.0, 0.25: 1.0},
-         "three lengths, the shorter at a fifth of their cost": {1.0: 1.0, 0.5: 0.2, 0.25: 0.2}}  # fmt: skip
-BUDGETS = (2.0, 4.0, 8.0)
+POOLS = {
+    "one length": {1.0: 1.0},
+    "a half and a quarter too": {1.0: 1.0, 0.5: 1.0, 0.25: 1.0},
+    "a quarter and a sixteenth too": {1.0: 1.0, 0.25: 1.0, 0.0625: 1.0},
+    "these at a fifth of their cost": {1.0: 1.0, 0.25: 0.2, 0.0625: 0.2},
+}
+BUDGETS = (0.5, 1.0, 2.0, 4.0)
 
 
 def expected(lengths: dict[float, float], budget: float) -> float:
@@ -36,9 +39,7 @@ def expected(lengths: dict[float, float], budget: float) -> float:
     cost = np.concatenate([here.pool.cost * share * price for share, price in lengths.items()])
     pool = Pool(Places(depth, block, total, tokens, np.ones(len(depth))), cost, np.full(len(depth), 8))
     nothing = Places.none()
-    view = outlook_of(None, nothing, pool.places)
-    if view.centre_tokens is not None:
-        view = replace(view, tokens_line=(math.log(float(one.tokens[0]) / view.centre_tokens), 0.0))
+    view = outlook_of(None, nothing, pool.places, length=float(one.tokens[0]))
     ends = ends_of(pool, 0.0)
     cov = view.covariances(nothing, pool.places, "depth", here.target, ends, 0.0)
     way = best_way(ways(cov, pool, ends, budget * here.largest_cost, nothing))

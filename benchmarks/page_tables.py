@@ -89,7 +89,8 @@ def fit_tables() -> list[str]:
 
 def design_tables() -> list[str]:
     """What choosing runs saves, simulated and on real pools."""
-    return [saving_table(), promise_table(), limit_table(), replay_table(), branches_table()]
+    simulated = [saving_table(), promise_table(), limit_table(), shorter_table()]
+    return [*simulated, replay_table(), branches_table(), lengths_table()]
 
 
 HONEST = 0.85  # coverage below which a saving is none
@@ -98,8 +99,8 @@ HONEST = 0.85  # coverage below which a saving is none
 def saving_table() -> str:
     """FLOPs of other ways over those of a designed sweep for the same interval; coverage of both in brackets."""
     rows = [
-        "| what is simulated | high/low | designed covers | best grid | random order | cheapest first |",
-        "|---|---|---|---|---|---|",
+        "| what is simulated | high/low | designed covers | best grid | random order | cheapest first | shorter too |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, row in result("design/simulated.json")["rows"].items():
         for ratio, costs in row.get("same interval", {}).items():
@@ -108,7 +109,10 @@ def saving_table() -> str:
             if own is None:
                 continue
             shown = []
-            for way in ("grid", "random order", "cheapest first"):
+            for way in ("grid", "random order", "cheapest first", "designed, shorter too"):
+                if way not in costs:
+                    shown.append("–")
+                    continue
                 factor = "no saving: not covered" if own < HONEST else f"{costs[way]:.2f}×" if costs[way] else ""
                 shown.append(f"{factor} ({100 * covers[way]:.0f}%)" if costs[way] else "not reached")
             rows.append(f"| {name} | {ratio} | {100 * own:.0f}% | {' | '.join(shown)} |")
@@ -167,12 +171,40 @@ def replay_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, row in result("design/replay.json")["pools"].items():
-        if "refused" in row:
+        if "refused" in row or "of the greatest length" in row:
             continue
         ways = [row[f"{way}, share of FLOPs"] for way in ("designed", "random order", "cheapest first")]
         shares = ["never" if share is None else f"{100 * share:.0f}%" for share in ways]
         holds = {True: "yes", False: "no", None: "–"}[row["designed holds it"]]
         rows.append(f"| {name} | {row['high/low of all']:.3g} | {' | '.join(shares)} | {holds} |")
+    return "\n".join(rows) + "\n"
+
+
+def lengths_table() -> str:
+    """Finished sweeps of several lengths."""
+    rows = ["| runs | of the greatest length | high/low of these | designed of these | designed, shorter too | holds |"]
+    rows += ["|---|---|---|---|---|---|"]
+    for name, row in result("design/replay.json")["pools"].items():
+        if "of the greatest length" in row:
+            ways = [row.get(f"{way}, share of FLOPs") for way in ("designed", "designed, shorter too")]
+            shares = ["never" if share is None else f"{100 * share:.0f}%" for share in ways]
+            holds = "yes" if row.get("designed, shorter too holds it") else "no"
+            cells = [str(row["runs"]), str(row["of the greatest length"]), f"{row['high/low of these']:.3g}"]
+            rows.append(f"| {name}, {cells[0]} | {cells[1]} | {cells[2]} | {' | '.join(shares)} | {holds} |")
+    return "\n".join(rows) + "\n"
+
+
+def shorter_table() -> str:
+    """Designed sweeps that may run shorter lengths: coverage, and what was promised."""
+    heads = ("what is simulated", *(f"budget {budget}" for budget in ("0.25", "0.5", "1", "2")))
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, row in result("design/simulated.json")["rows"].items():
+        if points := row.get("designed, shorter too"):
+            cells = [
+                f"{100 * point['coverage']:.0f}% ({point['high/low']:.3g}; {point['promised high/low']:.3g})"
+                for point in points.values()
+            ]
+            rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 

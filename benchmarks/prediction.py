@@ -179,7 +179,9 @@ def measure(name: str, runs: Runs, until: float, data: Path, validation: Path | 
     result |= {"joint, loss %": percent(errors), "joint, mean error of loss %": 100 * float(errors.mean())}
     inside = [row["run_low"] <= loss <= row["run_high"] for row, loss in zip(rows, large.loss, strict=True)]
     result["runs inside"] = f"{sum(inside)} of {len(inside)}"
-    size, best = _best(large)
+    size, best, length = _best(large)
+    if joint.centre_tokens is not None:
+        joint = fit_joint(small, length=length, examine=False)
     place = joint.best_depth(size)[0]
     centre = joint.best_depth(joint.centre)[0].value
     result |= {"size": size, "best depth seen": best, "joint, depth": [place.value, place.low, place.high]}
@@ -188,15 +190,15 @@ def measure(name: str, runs: Runs, until: float, data: Path, validation: Path | 
     return result
 
 
-def _best(large: Runs) -> tuple[float, float]:
-    """Of the largest class the size and depth of least loss, at the greatest length where there are several."""
+def _best(large: Runs) -> tuple[float, float, float]:
+    """Of the largest class the size, depth and tokens of least loss, at the fewest tokens per parameter."""
     tokens = np.where(np.isnan(large.tokens), 0.0, large.tokens)
     here = large.block_params > large.block_params.max() / CLASS
     per = np.round(np.log(np.maximum(tokens / large.block_params, 1e-9)))
     here &= per == per[here].min()
     rows = np.flatnonzero(here)
     best = rows[np.argmin(large.loss[rows])]
-    return float(large.block_params[best]), float(large.depth[best])
+    return float(large.block_params[best]), float(large.depth[best]), float(large.tokens[best])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
