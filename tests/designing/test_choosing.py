@@ -107,3 +107,15 @@ def test_batches_hold_each_run_once_and_the_first_can_be_fitted() -> None:
     costs = [here.cost[run] for part in fitted for run in part]
     assert costs == sorted(costs), "cheapest first"
     assert all(len(part) >= 3 for part in fitted[:-1])
+
+
+def test_on_a_ladder_depths_of_one_size_have_lengths_of_their_own_and_begin_together() -> None:
+    """Tokens = 20·total: deep and narrow shapes have fewer embeddings, so fewer tokens."""
+    L, N = (column.ravel() for column in np.meshgrid([4.0, 8, 16, 32], [1e7, 1e8, 1e9]))
+    total = N + 50_000 * np.sqrt(N / (12 * L))
+    here = Pool(Places(L, N, total, 20 * total, np.ones(len(N))), 120 * total**2, np.full(len(N), 4))
+    nothing, ends = Places.none(), ends_of(here, 0.0)
+    cov = outlook_of(None, nothing, here.places, draws=6).covariances(nothing, here.places, "depth", 1e10, ends, 0.0)
+    largest = [way for way in ways(cov, here, ends, 4 * here.cost.max(), nothing) if N[list(way.runs)].max() > 9e8]
+    assert largest
+    assert all(len(set(L[[run for run in way.runs if N[run] > 9e8]])) > 1 for way in largest)

@@ -98,14 +98,19 @@ def _beginnings(
     """Two or three depths of the largest size, at each of the lengths that it may be run for."""
     top = pool.places.block_params[allowed].max()
     near = np.flatnonzero(allowed & (pool.places.block_params > top / NEAR) & (pool.repeats > 0))
-    tokens = np.nan_to_num(pool.places.tokens[near], nan=1.0)
-    steps = np.round(np.log(tokens / tokens.min()) / np.log(NEAR))
+    longer = _longer_of_its_shape(pool.places.at(near.tolist()))
     starts = [
-        _beginning(cov, pool, end, near[steps == step], top, budget, number, before)
-        for step in sorted(set(steps.tolist()), reverse=True)
+        _beginning(cov, pool, end, near[longer == rank], top, budget, number, before)
+        for rank in sorted(set(longer.tolist()))
         for number in AT_THE_END
     ]
     return [start for start in starts if start is not None]
+
+
+def _longer_of_its_shape(places: Places) -> Integers:
+    """Of each place, how many of the same shape have more tokens: 0 for the longest (on a ladder for all)."""
+    same = np.equal.outer(places.depth, places.depth) & np.equal.outer(places.block_params, places.block_params)
+    return np.asarray((same & (places.tokens[None, :] > places.tokens[:, None])).sum(axis=1))
 
 
 def _beginning(
