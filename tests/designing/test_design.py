@@ -233,3 +233,18 @@ def test_runs_of_another_length_only_are_told() -> None:
     design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12", tokens=["100k", "400k"])
     assert design.now.interval is None
     assert "other_length" in [note.code for note in design.notes]
+
+
+def test_a_length_that_no_run_could_tell_of_is_refused() -> None:
+    with pytest.raises(DeepwideError, match="none would tell the best depth at 100M: allow several lengths"):
+        deepwide.sweep_design(REAL, target="1M", budget="1e12", length="100M")
+    same = deepwide.sweep_design(REAL, target="1M", budget="1e12", length="100k")
+    assert same.spec == deepwide.sweep_design(REAL, target="1M", budget="1e12").spec
+    known = replace(runs(), tokens=np.full(len(runs()), 4e5))
+    assert deepwide.sweep_design(REAL, known, target="1M", budget="1e12", length="1M").target_tokens == 1e6
+
+
+def test_where_runs_so_far_have_other_lengths_the_target_is_at_what_may_be_run() -> None:
+    known = replace(runs(), tokens=np.where(np.arange(len(runs())) % 2, 2e5, 4e5))
+    design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12")
+    assert design.target_tokens == pytest.approx(1e5, rel=0.01)

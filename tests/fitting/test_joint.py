@@ -446,6 +446,10 @@ def test_the_best_depth_is_stated_for_the_length_that_is_asked_for(lengths: dict
     law = lengths[9e9].law()
     assert law is not None
     assert law.details == "at 9B tokens"
+    assert "stated at 9B tokens; twice the tokens multiply it by 1.2" in law.cautions[0]
+    assert not {"length-beyond"} & {note.code for note in lengths[9e9].warnings}
+    far = next(dict(note.data) for note in lengths[2.7e10].warnings if note.code == "length-beyond")
+    assert (far["low"], far["high"]) == pytest.approx((1e9, 9e9))
 
 
 def test_a_loss_is_the_same_whatever_length_the_best_depth_is_stated_for(
@@ -479,8 +483,9 @@ def test_a_length_needs_runs_that_say_something_of_it() -> None:
         fit_joint(one, length=9e9)
     with pytest.raises(DeepwideError, match="do not say how many tokens"):
         fit_joint(simulate(LAW, depths=(1, 2, 4), sizes=(1e4, 1e5, 1e6)), length=9e9)
-    with pytest.raises(DeepwideError, match="length"):
-        fit_joint(runs, length=-1.0)
+    for wrong in (-1.0, "9B"):
+        with pytest.raises(DeepwideError, match="length"):
+            fit_joint(runs, length=wrong)  # type: ignore[arg-type]
     known = fit_joint(one, bootstrap=200, examine=False)
     assert known.knows_length(3e9)
     assert not known.knows_length(9e9)

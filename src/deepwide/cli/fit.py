@@ -155,7 +155,7 @@ def fit(
         best_of=names_of(best_of),
         embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
         counting=count,
-        length=float(parse_count(length, "a length in tokens")) if length else None,
+        length=float(parse_count(length, "a length in tokens")) if length is not None else None,
         bootstrap=bootstrap,
         seed=seed,
         noise=noise,

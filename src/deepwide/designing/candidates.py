@@ -9,8 +9,8 @@ import numpy as np
 
 from deepwide.designing.choosing import Pool
 from deepwide.errors import DeepwideError, quoted
-from deepwide.fitting import Places, Runs
-from deepwide.quantities import parse_count
+from deepwide.fitting import SAME_LENGTH, Places, Runs
+from deepwide.quantities import parse_count, show_count
 from deepwide.sweeping import Cell, Spec, cells_of, expected_seconds, make_spec, trainer_of
 
 Choice = str | int | float | Sequence[str | int | float]
@@ -142,10 +142,25 @@ def share_at(options: Sequence[Candidate], params: float) -> float:
     return math.log1p(outside / params)
 
 
-def longest(options: Sequence[Candidate]) -> float | None:
-    """The most tokens, if a shape may be run for several lengths; None where all have one, or their size's own."""
-    shapes = {(option.depth, option.width) for option in options}
-    return float(max(option.tokens for option in options)) if len(shapes) < len(options) else None
+def target_length(options: Sequence[Candidate], runs: Runs | None, asked: float | None) -> float | None:
+    """The tokens that the target is for: as asked for, or the most that may be run; None where there is one length, or
+    each size has its own (a ladder).
+
+    Refuses a length that nothing could tell of.
+    """
+    may = np.array([float(option.tokens) for option in options])
+    known = runs.tokens[~np.isnan(runs.tokens)] if runs is not None else np.zeros(0)
+    lengths = np.concatenate([may, known])
+    one = bool(lengths.max() <= SAME_LENGTH * lengths.min())
+    if one and asked is not None and not 1 / SAME_LENGTH < asked / may.max() < SAME_LENGTH:
+        raise DeepwideError(
+            f"all runs have {show_count(round(may.max()))} tokens, so none would tell the best depth at "
+            f"{show_count(round(asked))}: allow several lengths."
+        )
+    if asked is not None or one:
+        return None if one else asked
+    several = len({(option.depth, option.width) for option in options}) < len(options)
+    return float(may.max()) if several or may.max() <= SAME_LENGTH * may.min() else None
 
 
 def tokens_key(base: Spec) -> str:

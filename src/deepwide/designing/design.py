@@ -13,10 +13,10 @@ from deepwide.designing.candidates import (
     Candidate,
     Choice,
     candidates,
-    longest,
     pool_of,
     seeds_used,
     share_at,
+    target_length,
     tokens_key,
 )
 from deepwide.designing.choosing import DEPTHS, SHAPES
@@ -157,7 +157,7 @@ def design_next(
             f"{cheapest.depth} layers of width {cheapest.width}, costs {_amount(min(cost), request.unit)}."
         )
     pool = pool_of(options, cost, used)
-    length = request.length or longest(options)
+    length = target_length(options, runs, request.length)
     goal = Goalpost(request.goal, request.params, share_at(options, request.params), length)
     decision = decide(runs, pool, goal, left, least=request.batch, until=request.until, examine=True)
     stop = _stop(decision, request, pays=min(cost) <= left) or _too_small(decision, runs, options)

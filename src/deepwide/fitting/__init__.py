@@ -7,7 +7,7 @@ from deepwide import offered
 from deepwide.fitting.answer import Fit, Prediction, Residual
 from deepwide.fitting.kinds import fit, load_fit
 from deepwide.fitting.regression import Noise, t95
-from deepwide.fitting.runs import COLUMNS, Counting, Runs
+from deepwide.fitting.runs import COLUMNS, SAME_LENGTH, Counting, Runs
 from deepwide.fitting.tables import read_runs
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _HOME = {
 }
 __all__ = [
     "COLUMNS",
+    "SAME_LENGTH",
     "ComputeOptimum",
     "Counting",
     "Covariances",

@@ -40,6 +40,7 @@ FAILED = 0.4  # ln of a loss above what others expect, from which a run has not 
 FAILED_ERRORS = 10.0  # and this many of their standard deviations
 MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is usual
 REWEIGHTED = 30  # times, towards least absolute deviations
+FAR_LENGTH = 2.0  # times the longest, or the shortest over it
 MANY_RUNS = 5000  # among which one loss hardly matters
 
 
@@ -49,7 +50,8 @@ Again = Callable[[Runs, int], "JointFit"]  # the same fit to other runs, with so
 def about_runs(fit: "JointFit", runs: Runs, again: Again) -> tuple[Note, ...]:
     """Runs that stand out, a best depth that none of them has, and those that diverged if they decide."""
     usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
-    return (*_standing_out(fit, runs, again), *usual, *_beyond(fit, runs), *_diverged(fit, runs, again))
+    about = (*usual, *_beyond(fit, runs), *_length_beyond(fit))
+    return (*_standing_out(fit, runs, again), *about, *_diverged(fit, runs, again))
 
 
 def about_assumptions(
@@ -131,6 +133,17 @@ def _beyond(fit: "JointFit", runs: Runs) -> list[Note]:
         if best > depth if side == "deepest" else best < depth:
             return [note("best-beyond-depths", size=size, best=best, depth=depth, side=side)]
     return []
+
+
+def _length_beyond(fit: "JointFit") -> list[Note]:
+    """Whether the best depth is stated for a length far from those of the runs."""
+    at, slope = fit.line
+    if fit.declined or fit.centre_tokens is None or fit.tokens_range is None or slope:
+        return []
+    length, (low, high) = fit.centre_tokens * math.exp(at), fit.tokens_range
+    if low / FAR_LENGTH <= length <= high * FAR_LENGTH:
+        return []
+    return [note("length-beyond", length=length, low=low, high=high)]
 
 
 def _diverged(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:

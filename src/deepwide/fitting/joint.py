@@ -6,14 +6,13 @@ minimum in depth, the fit declines: it gives no best depth and no law.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from deepwide.answers import Z95, Interval, Verdict
+from deepwide.answers import Z95, Interval, Note, Verdict
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions, summary
 from deepwide.fitting.answer import By, Fit, Prediction, Residual, residual_table
@@ -53,6 +52,7 @@ from deepwide.fitting.regression import (
     span_known,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
+from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
 from deepwide.quantities import ArrayLike, Floats, show_count
 
@@ -137,8 +137,15 @@ class JointFit(Fit):
             draws=self._law_draws(),
             may_end=True,
             bowl=self.bowl(),
-            cautions=tuple(map(str, self.warnings)),
+            cautions=tuple(map(str, (*self._about_length(), *self.warnings))),
         )
+
+    def _about_length(self) -> list[Note]:
+        """What a law cannot follow: it has one best depth for a size, whatever the tokens."""
+        if self.centre_tokens is None:
+            return []
+        by = self.shift_by_tokens(2.0)
+        return [note("law-of-a-length", words=self.tokens_words, by=by.value, low=by.low, high=by.high)]
 
     @property
     def known(self) -> tuple[float, float]:
@@ -218,7 +225,10 @@ class JointFit(Fit):
         if not factor > 0:
             raise DeepwideError(f"a factor of depth must be above 0, not {factor:g}.")
         column = self._columns()
-        extra = column["curvature"] * bowl_sides(np.array(math.log(factor)), column["skew"], column["tail"], SOFT)
+        curvature = column["curvature"]
+        if self.centre_tokens is not None:
+            curvature = curvature * np.exp(self.line[0] * column["curvature_tokens"])
+        extra = curvature * bowl_sides(np.array(math.log(factor)), column["skew"], column["tail"], SOFT)
         low, middle, high = 100 * np.expm1(np.quantile(extra, (0.025, 0.5, 0.975)))
         return Interval(float(middle), float(low), float(high))
 
@@ -425,7 +435,8 @@ def fit_joint(
     size = runs.size(counting)
     failed = failed_runs(runs, size)
     failures = about_failed(runs, size, failed)
-    runs = replace(runs, diverged=runs.diverged | failed, loss=np.where(failed, np.nan, runs.loss))
+    if failed.any():
+        runs, size = runs.select(~failed), size[~failed]
     centre = float(np.exp(np.mean(np.log(size))))
     if length is not None:
         _check_length(runs, length)
@@ -610,7 +621,7 @@ def _observed(runs: Runs, counting: Counting, s: Floats, x: Floats, t: Floats | 
 
 
 def _check_length(runs: Runs, length: float) -> None:
-    check_positive(length=length)
+    length = float(_numbers("length", length)[0])
     if np.isnan(runs.tokens).all():
         raise DeepwideError("these runs do not say how many tokens they had: a best depth at a length needs tokens.")
     most = float(np.nanmax(runs.tokens))

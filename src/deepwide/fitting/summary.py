@@ -184,7 +184,7 @@ def joint_headline(fit: "JointFit") -> list[str]:
 
 def _about_tokens(fit: "JointFit") -> str:
     """Which length the best depth is for, and what twice the tokens do to it."""
-    shift = show_interval(fit.shift_by_tokens(2.0), 2)
+    shift = show_interval(fit.shift_by_tokens(2.0), 3)
     return f"This is {fit.tokens_words}; twice the tokens multiply the best depth by {shift}."
 
 

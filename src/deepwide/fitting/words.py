@@ -337,7 +337,14 @@ _TEXTS: dict[str, Callable[..., str]] = {
     ),
     "failed-by-loss": lambda count, depth, size, loss: (
         f"{plural(count, 'run')} ended far above what the others expect ({group_name(depth, size)}: loss {loss:.4g}) "
-        f"and {'counts' if count == 1 else 'count'} as diverged; if a loss is a mistake, correct it or leave it out"
+        f"and {'is' if count == 1 else 'are'} left out; if such shapes fail under this recipe, state that they diverged"
+    ),
+    "law-of-a-length": lambda words, by, low, high: (
+        f"its best depth is stated {words}; twice the tokens multiply it by {by:.3g} ({low:.3g} to {high:.3g})"
+    ),
+    "length-beyond": lambda length, low, high: (
+        f"the best depth is stated for {show_size(length)} tokens, and the runs had {show_size(low)} to "
+        f"{show_size(high)}: how it shifts with tokens beyond them is assumed to go on"
     ),
     "stands-out": lambda depth, size, loss, expected, errors: (
         f"{group_name(depth, size)} has loss {loss:.4g}, and a fit without it expects {expected:.4g} "
