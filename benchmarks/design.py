@@ -7,7 +7,8 @@ reach is measured on other sweeps than chose them.
 
 "designed, shorter too" may also run a quarter and a sixteenth of the length; the target is at the full length. There
 the best depth shifts with length as it pleases: by −0.1 to 0.35 per e-fold, which changes with size by up to 0.05 and
-with length by up to 0.06 per e-fold, and loss against length is not the model's formula.
+with length by up to 0.06 per e-fold, the bowl's curvature falls by up to a third per e-fold, and loss against length is
+not the model's formula.
 
 `python -m benchmarks.design --out results/design/simulated.json`; interrupted, it resumes.
 """
@@ -48,6 +49,7 @@ BUDGETS = (1.0, 2.0, 4.0, 8.0)  # in runs of the largest size
 BUDGETS_SHORTER = (0.25, 0.5, 1.0, 2.0)
 SHORTER = (1.0, 0.25, 0.0625)  # of the length
 SHIFTS = ((-0.1, 0.35), (-0.05, 0.05), (-0.03, 0.03))  # per e-fold of length, and size, and length
+FLATTER = (-0.4, 0.05)  # by how much the bowl does, per e-fold of length: ln of its curvature
 CURVE = 0.005  # sd of what loss against size and length has besides
 TOKENS = 8e7
 TO_CHOOSE, TO_JUDGE = 5, 15  # sweeps of each uniform grid, and of those that were chosen
@@ -127,7 +129,9 @@ def shorter(row: Row, seed: int) -> World:
     t = np.repeat(np.log(SHORTER), len(places))
     n = np.log(N / np.exp(np.log(places.block_params).mean()))
     r, u, v = (draw.uniform(*ends) for ends in SHIFTS)
-    y = mean_loss(row, truth_of(row), L * np.exp(-t * (r + u * n + v * t)), N, TOKENS * np.exp(t))
+    truth, shifted = truth_of(row), L * np.exp(-t * (r + u * n + v * t))
+    whole, level = (mean_loss(row, p, shifted, N, TOKENS * np.exp(t)) for p in (truth, np.append(0.0, truth[1:])))
+    y = level + (whole - level) * np.exp(t * draw.uniform(*FLATTER))
     y = y + np.log1p(0.3 * np.expm1(-0.3 * t))
     near = [np.exp(-((np.subtract.outer(a, a) / long) ** 2) / 2) for a, long in ((n, 2.0), (t, 1.5))]
     V = covariance(replace(row, noise=0.0), L, N) * near[1] + CURVE**2 * near[0] * near[1]

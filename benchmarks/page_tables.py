@@ -167,27 +167,34 @@ def branches_table() -> str:
 def replay_table() -> str:
     """Finished sweeps in another order."""
     rows = [
-        "| runs | high/low of all | designed | random order | cheapest first | holds the whole pool's estimate |",
-        "|---|---|---|---|---|---|",
+        "| runs | high/low of all | designed | holds | random order | cheapest first | best grid in hindsight |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, row in result("design/replay.json")["pools"].items():
         if "refused" in row or "of the greatest length" in row:
             continue
-        ways = [row[f"{way}, share of FLOPs"] for way in ("designed", "random order", "cheapest first")]
-        shares = ["never" if share is None else f"{100 * share:.0f}%" for share in ways]
         holds = {True: "yes", False: "no", None: "–"}[row["designed holds it"]]
-        rows.append(f"| {name} | {row['high/low of all']:.3g} | {' | '.join(shares)} | {holds} |")
+        cells = [_share(row, "designed"), holds]
+        cells += [_share(row, way) for way in ("random order", "cheapest first", "best grid")]
+        rows.append(f"| {name} | {row['high/low of all']:.3g} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
+
+
+def _share(row: dict[str, Any], way: str) -> str:
+    """Of the pool's FLOPs, until the aim is reached."""
+    share = row.get(f"{way}, share of FLOPs")
+    return "never" if share is None else f"{100 * share:.0f}%"
 
 
 def lengths_table() -> str:
     """Finished sweeps of several lengths."""
-    rows = ["| runs | of the greatest length | high/low of these | designed of these | designed, shorter too | holds |"]
-    rows += ["|---|---|---|---|---|---|"]
+    rows = [
+        "| runs | longest | high/low of these | their best grid | designed of these | designed, shorter too | holds |"
+    ]
+    rows += ["|---" * 7 + "|"]
     for name, row in result("design/replay.json")["pools"].items():
         if "of the greatest length" in row:
-            ways = [row.get(f"{way}, share of FLOPs") for way in ("designed", "designed, shorter too")]
-            shares = ["never" if share is None else f"{100 * share:.0f}%" for share in ways]
+            shares = [_share(row, way) for way in ("best grid", "designed", "designed, shorter too")]
             holds = "yes" if row.get("designed, shorter too holds it") else "no"
             cells = [str(row["runs"]), str(row["of the greatest length"]), f"{row['high/low of these']:.3g}"]
             rows.append(f"| {name}, {cells[0]} | {cells[1]} | {cells[2]} | {' | '.join(shares)} | {holds} |")

@@ -248,3 +248,23 @@ def test_where_runs_so_far_have_other_lengths_the_target_is_at_what_may_be_run()
     known = replace(runs(), tokens=np.where(np.arange(len(runs())) % 2, 2e5, 4e5))
     design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12")
     assert design.target_tokens == pytest.approx(1e5, rel=0.01)
+
+
+def test_runs_that_all_diverged_are_no_evidence() -> None:
+    """A table of losses that are not a number promised an interval half as wide as no table."""
+    known = runs()
+    with pytest.raises(DeepwideError, match="runs so far diverged, so there is nothing to design by"):
+        ask(replace(known, diverged=np.ones(len(known), dtype=bool)))
+
+
+def test_lengths_too_short_to_tell_of_longer_ones_are_named() -> None:
+    request = Request.of("1M", "depth", "3e12", None, 4)
+    largest = max(option.block_params for option in OPTIONS)
+
+    def notes(*lengths: int) -> list[str]:
+        options = [option for tokens in lengths for option in candidates(SPEC, tokens=[tokens])]
+        return [note.code for note in design_next(SPEC, None, request, options).notes]
+
+    assert "short" in notes(2 * largest, 20 * largest)
+    assert "short" not in notes(11 * largest, 40 * largest)
+    assert "short" not in notes(2 * largest), "with one length nothing is told of another"

@@ -334,6 +334,10 @@ def test_two_losses_per_run_are_refused_and_repeats_are_not() -> None:
     with pytest.raises(DeepwideError, match=r"2 losses that differ by set \(c4, wiki\).*where set=c4"):
         read_runs(_two_losses(0.2, 0.01, set=["c4", "wiki"]))
     assert len(read_runs(_two_losses(0.2, 0.01, set=["c4", "wiki"]), where={"set": "wiki"})) == 9
+    with pytest.raises(
+        DeepwideError, match=r"differ by steps \(500, 2000\).*where steps=500\).* if the table has tokens"
+    ):
+        read_runs(_two_losses(0.2, 0.01, steps=[500.0, 2000.0]))  # type: ignore[list-item]
     with pytest.raises(DeepwideError, match=r"each run has 2 losses, which differ by 8\.7%"):
         read_runs(_two_losses(0.2, 0.01))
     assert len(read_runs(_two_losses(0.0, 0.05))) == 18

@@ -130,6 +130,8 @@ def test_a_perplexity_is_turned_into_a_loss_guessed_or_given() -> None:
     assert "losses-several" not in codes(both.notes), "these are no two losses"
     two = read_runs([row | {"eval_loss": 2.0, "test_loss": 3.0, "train_loss": 1.0} for row in rows])
     assert noted("losses-several", two.notes) == {"name": "eval_loss", "others": ["test_loss"]}
+    trained = read_runs([row | {"train_loss": 1.0, "c4_ppl": 3.0} for row in [{"depth": 2, "width": 8}]])
+    assert noted("losses-unread", trained.notes) == {"name": "train_loss", "others": ["c4_ppl"]}
     with pytest.raises(DeepwideError, match=r"a perplexity must be above 1, not 0\.5"):
         read_runs([rows[0] | {"val_ppl": 0.5}])
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from deepwide.fitting import Runs, fit_joint
+from deepwide.fitting import Runs, fit_joint, read_runs
 from fitting.builders import codes, noted, one_bowl, sweep
 
 
@@ -69,3 +69,42 @@ def test_what_is_said_of_a_best_depth_is_not_said_where_there_is_none() -> None:
     fit = fit_joint(runs, bootstrap=200)
     assert fit.declined
     assert not {"bowl-skewed", "skew-assumed", "growth-assumed", "end-thin"} & set(codes(fit.warnings))
+
+
+def _mistyped(seed: int, factor: float, column: str) -> list[dict[str, float]]:
+    """Depth, width and loss of 24 runs, and one cell that is written so many times too large."""
+    random = np.random.default_rng(seed)
+    rows: list[dict[str, float]] = []
+    for N in np.geomspace(4e6, 1.28e8, 6):
+        for L in (3, 6, 12, 24):
+            d = 16 * round((N / 12 / L) ** 0.5 / 16)
+            z = np.log(L / (12 * (12 * L * d**2 / 30e6) ** 0.3))
+            loss = (1.7 + 420 / (12 * L * d**2) ** 0.34) * np.exp(0.02 * z**2 + random.normal(0, 0.003))
+            rows.append({"depth": L, "width": d, "loss": round(float(loss), 4)})
+    rows[int(random.integers(24))][column] *= factor
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_depth_that_no_other_run_comes_near_is_named(seed: int) -> None:
+    """Of 20 fits with one depth written ten times too large 11 missed, and two said so."""
+    rows = _mistyped(seed, 10, "depth")
+    deepest = max(row["depth"] for row in rows)
+    warnings = fit_joint(read_runs(rows), bootstrap=200).warnings
+    if deepest > 4 * 24:
+        assert noted("shape-apart", warnings)["depth"] == deepest
+    assert "shape-apart" not in codes(fit_joint(read_runs(_mistyped(seed, 1, "depth")), bootstrap=200).warnings)
+
+
+@pytest.mark.parametrize("seed", [17, 23, 33])
+def test_a_width_that_hides_another_run_breaks_nothing(seed: int) -> None:
+    """Without the suspect another run counted as one that did not train, and the fit to the rest was one run short."""
+    fit = fit_joint(read_runs(_mistyped(seed, 10, "width")), bootstrap=200)
+    assert fit.runs <= 24
+
+
+@pytest.mark.parametrize(("tokens", "warned"), [((5e9, 5.0), True), ((5.0, 7.0), True), ((2e7, 3e11), False)])
+def test_tokens_in_several_units_are_warned_of(tokens: tuple[float, float], warned: bool) -> None:
+    runs = sweep(seeds=1)
+    mixed = replace(runs, tokens=np.resize(tokens, len(runs)))
+    assert ("tokens-units" in codes(fit_joint(mixed, bootstrap=200).warnings)) == warned

@@ -15,6 +15,7 @@ from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
 from deepwide.fitting.model import Design, by_name, size_curve
 from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
 from deepwide.quantities import Floats
+from fitting.builders import sweep
 
 FACTORS = np.array([0.6, 0.8, 1.0, 1.25, 1.6])  # of the best depth
 
@@ -502,3 +503,11 @@ def test_a_fit_saved_before_shifts_could_bend_still_gives_its_law(lengths: dict[
     assert old.best_depth(1e8)[0].value == pytest.approx(lengths[9e9].best_depth(1e8)[0].value, rel=0.1)
     with pytest.raises(DeepwideError, match="fit again"):
         old.predict(4, 1e8)
+
+
+def test_a_loss_after_other_tokens_than_all_runs_had_is_not_predicted() -> None:
+    answer = fit_joint(replace(sweep(), tokens=np.full(len(sweep()), 1e8)), bootstrap=200)
+    assert answer.predict_rows(4, 1e6, tokens=1e8) == answer.predict_rows(4, 1e6)
+    for tokens in (5.0, 1e9, [1e8, 1e9]):
+        with pytest.raises(DeepwideError, match="all runs had 100M tokens: they do not say"):
+            answer.predict_rows(4, 1e6, tokens=tokens)

@@ -108,12 +108,15 @@ def test_a_depth_or_width_that_is_fixed_has_tokens_of_its_own() -> None:
 
 @pytest.mark.parametrize(("C", "context"), [("1e22", 131072), ("1e24", 131072), ("1e22", 2048), ("1e20", 8192)])
 def test_a_plan_with_other_tokens_is_no_better(C: str, context: int) -> None:
-    """With the tokens of 6·N FLOPs each, 1e22 at 128Ki had 1.4% more loss."""
+    """With the tokens of 6·N FLOPs each, 1e22 at 128Ki had 1.4% more loss.
+
+    Tokens that are given are met by the feed-forward's width, which is usual otherwise: that can gain 0.1%.
+    """
     best = spent(C, context=context)
     for factor in (0.33, 0.5, 0.7, 1.4, 2, 3):
         other = spent(C, context=context, tokens=round(factor * best.tokens))
         gap = expected_loss(other) - expected_loss(best)
-        assert gap > (0.002 if abs(math.log(factor)) > 0.6 else -0.0005)
+        assert gap > (0.002 if abs(math.log(factor)) > 0.6 else -0.001)
 
 
 def test_more_flops_never_give_a_worse_plan() -> None:
@@ -126,7 +129,7 @@ def test_tokens_that_were_given_stay() -> None:
 
 
 def test_what_divides_far_from_the_best_size_is_refused() -> None:
-    with pytest.raises(DeepwideError, match=r"4 × 8192, is expected to have \d+% more loss than one that need not"):
+    with pytest.raises(DeepwideError, match=r"\d × 8192, is expected to have \d+% more loss than one that need not"):
         spent("1e18", width_multiple=8192)
 
 

@@ -22,7 +22,7 @@ from deepwide.designing.candidates import (
 from deepwide.designing.choosing import DEPTHS, SHAPES
 from deepwide.designing.deciding import Decision, Goalpost, decide
 from deepwide.errors import DeepwideError, at_least_one, quoted
-from deepwide.fitting import Goal, Runs, read_runs
+from deepwide.fitting import SAME_LENGTH, Goal, Runs, read_runs
 from deepwide.quantities import parse_count, show_count, show_seconds
 from deepwide.sweeping import Spec, as_spec, runs_folder
 
@@ -31,6 +31,7 @@ Unit = Literal["FLOPs", "seconds"]
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|days?)\s*")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "day": 86400, "days": 86400}
 HELPS = 0.03  # a fall of ln(high/low) by less than this share is no help
+ENOUGH_TOKENS = 10.0  # per parameter: of Gemstones' shortest runs, which told of the longer ones
 FAR_BELOW = 1000  # times smaller than the runs so far: growth is not one curve over so many sizes
 
 
@@ -137,6 +138,11 @@ def design_next(
 
     `taken` are the seeds of (depth, width, tokens) to avoid.
     """
+    if runs is not None and runs.diverged.all():
+        raise DeepwideError(
+            f"all {len(runs)} runs so far diverged, so there is nothing to design by: mend their recipe (a lower "
+            "learning rate), or start without them."
+        )
     used = [
         seeds_used(option, runs) | (taken or {}).get((option.depth, option.width, option.tokens), set())
         for option in options
@@ -187,7 +193,7 @@ def design_next(
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
         floor=decision.floor,
         stop=stop,
-        notes=(*notes, *_others(runs, used)),
+        notes=(*notes, *_others(runs, used), *_short(options)),
         warnings=decision.fit.warnings if decision.fit else (),
         spec=_spec(spec, [run for run in chosen if run.batch == 1]),
     )
@@ -295,6 +301,24 @@ def _others(runs: Runs | None, used: Sequence[set[int]]) -> list[Note]:
     return [Note.of("other-runs", text, runs=len(runs))]
 
 
+def _short(options: Sequence[Candidate]) -> list[Note]:
+    """Whether some lengths that may be run are so short that they say little of longer ones.
+
+    A real sweep of 1M to 8M tokens stated 4.2 (2.0 to 8.6) where runs of 8M tokens say 12 (4.9 to 22): networks of 400K
+    parameters had hardly begun to learn after 1M tokens.
+    """
+    lengths = [option.tokens for option in options]
+    least = min(options, key=lambda option: option.tokens / option.block_params)
+    if max(lengths) <= SAME_LENGTH * min(lengths) or least.tokens >= ENOUGH_TOKENS * least.block_params:
+        return []
+    text = (
+        f"{show_count(least.tokens)} tokens are {least.tokens / least.block_params:.2g} per parameter of the largest "
+        "networks: runs so short say little of longer ones, and may mislead; allow lengths of at least "
+        f"{ENOUGH_TOKENS:g} tokens per parameter"
+    )
+    return [Note.of("short", text, tokens=least.tokens, params=least.block_params)]
+
+
 def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     notes = []
     if decision.fit is None:
@@ -304,7 +328,10 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
         )
         notes.append(Note.of("no_fit", text))
     elif decision.interval is None and not decision.fit.declined:
-        text = "the runs so far have one length, and not the target's: the next tell what length does to the best depth"
+        text = (
+            "the runs so far have one length, and not the target's: the next tell what length does to the best depth; "
+            "if the target has the length of the runs so far, give that as its length"
+        )
         notes.append(Note.of("other_length", text))
     elif decision.interval is None:
         text = f"the runs so far show no best depth ({decision.fit.declined}): the next are chosen to see one"

@@ -33,6 +33,8 @@ INFLATED = 100.0  # variance inflation from which a term is mentioned
 MANY_ROWS = 50_000  # of an embedding, where nobody says how many
 SOME_EMBEDDINGS = 0.1  # share of the parameters from which they matter
 MORE_THAN_BLOCKS = 2.0
+FEWEST_TOKENS = 1000.0  # of a run
+UNLIKE_TOKENS = 1e5  # times as many in one run as in another
 UNLIKE_SHAPE = 8.0  # times 12·depth·width², or that part of it
 ALL_LEFT_OUT = 100  # groups up to which every one of them is
 
@@ -216,6 +218,14 @@ def about_blocks(runs: Runs) -> list[Note]:
     """
     ratio = float(np.median(runs.block_params / (BLOCK_MATRICES * runs.depth * runs.width**2)))
     return [note("blocks-unlike-shape", ratio=ratio)] if ratio > UNLIKE_SHAPE or ratio < 1 / UNLIKE_SHAPE else []
+
+
+def about_tokens(runs: Runs) -> list[Note]:
+    """Whether tokens may be in several units, or in billions."""
+    tokens = runs.tokens[~np.isnan(runs.tokens)]
+    if not len(tokens) or (tokens.min() >= FEWEST_TOKENS and tokens.max() < UNLIKE_TOKENS * tokens.min()):
+        return []
+    return [note("tokens-units", low=float(tokens.min()), high=float(tokens.max()))]
 
 
 def about_totals(runs: Runs) -> list[Note]:

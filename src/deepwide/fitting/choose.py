@@ -11,7 +11,7 @@ from typing import Any
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.runs import BLOCK_MATRICES, COLUMNS, SHAPE
-from deepwide.fitting.settings import FEW_VALUES, cell_of, length_of, other_columns
+from deepwide.fitting.settings import FEW_VALUES, cell_of, length_of, other_columns, sort_of
 from deepwide.fitting.words import joined, note
 
 Row = dict[str, Any]
@@ -29,6 +29,9 @@ APART = 0.01  # of ln loss
 UNEXPLAINED = 0.1
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 UNLIKE = "!="
+_AS_TOKENS = (
+    " Lengths are fitted together if the table has tokens: steps times the tokens of a batch, in a column of that."
+)
 
 
 def within_limits(rows: list[Row], limits: Iterable[Limit]) -> tuple[list[Row], list[Note]]:
@@ -210,11 +213,12 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
         if not names or any(len(set(cell)) < len(cell) for cell in kinds):
             continue
         if (apart := _apart(repeated, kinds)) is not None:
-            values = list(dict.fromkeys(str(value[0])[:20] for cell in kinds for value in cell))
+            values = list(dict.fromkeys(_shown(value[0]) for cell in kinds for value in cell))
             raise DeepwideError(
                 f"each shape has {len({kind for cell in kinds for kind in cell})} losses that differ by "
                 f"{joined([name[:40] for name in names])} ({', '.join(values[:4])}), by {apart:.1%}: choose one (where "
                 f"{names[0][:40]}={values[0]}), or the best of each shape (best_of {','.join(n[:40] for n in names)})."
+                + (_AS_TOKENS if any(sort_of(name) == "length" for name in names) else "")
             )
     if len({len(cell) for cell in repeated}) > 1 or len(repeated) < len(cells):
         return
@@ -223,6 +227,10 @@ def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:
             f"each run has {len(repeated[0])} losses, which differ by {apart:.1%} in the same order at every shape: "
             "keep one row per run, or number the seeds if these are repeats."
         )
+
+
+def _shown(value: Any) -> str:
+    return (f"{value:g}" if isinstance(value, float) else str(value))[:20]
 
 
 def _says_which(cells: list[list[Row]], name: str) -> bool:

@@ -59,6 +59,8 @@ _UNIT = re.compile(
     r"^(.*?[a-z].*?)[\s_(\[,/-]+(?:in[\s_]+)?(k|m|b|g|t|bn|mio|(?:thou|mill?i|billi|trilli)\w*)[)\]]*$", re.I
 )
 _SAME_LOSS = 12  # ranks below are losses on held-out data; what is above is the same in bits, or of training
+_OF_TRAINING = 14  # rank of a loss that is not of held-out data
+LIKE_A_LOSS = re.compile("loss|ppl|perplexity|bpb|nll", re.IGNORECASE)
 _SAME_COUNT = 0.005  # relative
 MOST = 1e40  # of anything that is counted: beyond it a table is not about networks
 _SCALES = {1e3: "thousands", 1e6: "millions", 1e9: "billions", 1e12: "trillions"}
@@ -168,7 +170,7 @@ def _loss(rest: set[str]) -> Guess | None:
     if bits and rest <= known | {"bpb", "bpc", "bpd", "bits", "per", "byte", "char", "character"}:
         return Guess("loss", 13, bits=True)
     if rest in ({"train", "loss"}, {"training", "loss"}, {"train", "loss", "final"}, {"final", "training", "loss"}):
-        return Guess("loss", 14)
+        return Guess("loss", _OF_TRAINING)
     return None
 
 
@@ -195,6 +197,9 @@ def guess_columns(
         others = [other for other_rank, other in guesses[ours] if other != name and other_rank < _SAME_LOSS]
         if ours == "loss" and others:
             notes.append(note("losses-several", name=name, others=others))
+        unread = [other for other in theirs if LIKE_A_LOSS.search(other) and other not in chosen.values()]
+        if ours == "loss" and rank == _OF_TRAINING and unread:
+            notes.append(note("losses-unread", name=name, others=unread[:5]))
     for ours, name in chosen.items():
         guess = meaning(name)
         if guess is None or guess.column != ours:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepwide.answers import Interval, Note
+from deepwide.answers import Z95, Interval, Note
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions
 from deepwide.fitting.inference import Posterior, infer
@@ -42,6 +42,9 @@ MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is 
 REWEIGHTED = 30  # times, towards least absolute deviations
 FAR_LENGTH = 2.0  # times the longest, or the shortest over it
 MANY_RUNS = 5000  # among which one loss hardly matters
+APART = math.log(2.5)  # in ln depth or ln size: from all other runs
+VERY_FAR = math.log(4)
+MOVED = 0.5  # standard deviations
 
 
 Again = Callable[[Runs, int], "JointFit"]  # the same fit to other runs, with so many draws
@@ -51,7 +54,7 @@ def about_runs(fit: "JointFit", runs: Runs, again: Again) -> tuple[Note, ...]:
     """Runs that stand out, a best depth that none of them has, and those that diverged if they decide."""
     usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
     about = (*usual, *_beyond(fit, runs), *_length_beyond(fit))
-    return (*_standing_out(fit, runs, again), *about, *_diverged(fit, runs, again))
+    return (*_standing_out(fit, runs, again), *_apart(fit, runs, again), *about, *_diverged(fit, runs, again))
 
 
 def about_assumptions(
@@ -92,7 +95,7 @@ def about_assumptions(
         notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    notes += [*cautions.about_blocks(runs), *cautions.about_totals(runs)]
+    notes += [*cautions.about_tokens(runs), *cautions.about_blocks(runs), *cautions.about_totals(runs)]
     return [*notes, *([] if "run" in kernels else cautions.about_checkpoints(runs))]
 
 
@@ -164,6 +167,41 @@ def _diverged(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
     return [note("diverged-decide", count=fit.diverged, size=size, **best)]
 
 
+def _apart(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
+    """A single shape whose depth or size is far from all others': it may be a typing error, which no loss shows.
+
+    It is named if without it nothing can be stated, or the best depth of the others' largest size is another by half a
+    standard deviation; a depth that is very far, always.
+    """
+    if fit.declined:
+        return []
+    size = runs.size(fit.counting)
+    for what, column in (("depth", runs.depth), ("size", size)):
+        values = np.unique(np.log(column))
+        for end, next_to_it in ((values[-1], values[-2]), (values[0], values[1])):
+            here = np.abs(np.log(column) - end) < 1e-9
+            if abs(end - next_to_it) < APART or len(np.unique(runs.groups[here])) > 1:
+                continue
+            at = float(size[~here].max())
+            shape = {"what": what, "depth": float(runs.depth[here][0]), "size": float(size[here][0])}
+            try:
+                others = again(runs.select(~here), FEWEST_DRAWS)
+                without = None if others.declined else others.best_depth(at)[0]
+            except DeepwideError:
+                without = None
+            very_far = what == "depth" and abs(end - next_to_it) > VERY_FAR
+            if without is None or very_far or _moved(fit.best_depth(at)[0], without) > MOVED:
+                best = (without.value, without.low, without.high) if without else (None, None, None)
+                return [note("shape-apart", **shape, at=at, best=best[0], low=best[1], high=best[2])]
+    return []
+
+
+def _moved(one: Interval, other: Interval) -> float:
+    """How far apart two depths lie, in standard deviations of the other's logarithm."""
+    error = math.log(other.high / other.low) / (2 * Z95) if other.low and other.high else 1.0
+    return abs(math.log(one.value / other.value)) / max(error, 1e-9)
+
+
 def failed_runs(runs: Runs, size: Floats) -> Numbers:
     """Runs that finished with a loss so far above what the others expect that they did not train.
 
@@ -229,6 +267,8 @@ def _standing_out(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
 def _without_a_suspect(fit: "JointFit", runs: Runs, left: Integers, again: Again) -> tuple[int, "JointFit"] | None:
     """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
     finished = ~runs.diverged[left]
+    if len(fit.residuals) < len(left):  # to the others, a run that they left out did not train
+        return None
     # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
     off = finished * [abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) for run in fit.residuals]
     if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value

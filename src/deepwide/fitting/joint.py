@@ -255,6 +255,12 @@ class JointFit(Fit):
             raise DeepwideError(f"these runs show no best depth, so they predict no loss at a depth: {self.declined}.")
         if "tail" not in self.names or ("depth_tokens" in self.names and "bend_both" not in self.names):
             raise DeepwideError("this fit is of an earlier version with another formula of loss: fit again.")
+        if tokens is not None and self.centre_tokens is None and self.tokens_range is not None:
+            most, asked = self.tokens_range[1], _numbers("tokens", tokens)
+            if np.any((asked > SAME_LENGTH * most) | (asked < most / SAME_LENGTH)):
+                raise DeepwideError(
+                    f"all runs had {show_count(round(most))} tokens: they do not say what the loss is after others."
+                )
         if total is None and self.embeddings_mean is not None:
             raise DeepwideError("this fit counts embeddings: give the total number of parameters too.")
         columns_of = {"depth": _numbers("depth", depth), "params": _numbers("params", params)}

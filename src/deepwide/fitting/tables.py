@@ -36,6 +36,7 @@ from deepwide.fitting.choose import (
 )
 from deepwide.fitting.columns import (
     BLANK,
+    LIKE_A_LOSS,
     NAMES,
     Guess,
     blocks_named_total,
@@ -139,7 +140,7 @@ def map_columns(
     chosen, more_notes = guess_columns(theirs, chosen, ignored, Path(source).name)
     notes += more_notes
     if "loss" not in chosen:
-        likely = [name for name in _short(theirs) if re.search("loss|ppl|perplexity|bpb|nll", name, re.IGNORECASE)]
+        likely = [name for name in _short(theirs) if LIKE_A_LOSS.search(name)]
         shown, what = (likely, "columns like it are") if likely else (_short(theirs), "its columns are")
         raise DeepwideError(
             f"{source} has no column that is called a loss ({', '.join(NAMES['loss'])}); {what} "

@@ -75,6 +75,18 @@ def _diverged(count: int, size: float | None, best: float | None, low: float | N
     )
 
 
+def _shape_apart(
+    what: str, depth: float, size: float, at: float, best: float | None, low: float | None, high: float | None
+) -> str:
+    moved = "the others show no best depth"
+    if best is not None:
+        moved = f"the best depth at {show_size(at)} is {show_interval(Interval(best, low, high))}"
+    return (
+        f"{group_name(depth, size)} lies far from all other shapes in {what}, and without it {moved}: check that it is "
+        "no typing error"
+    )
+
+
 _BEYOND = {
     "<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}",
     "=": "not within 1% of {}", "nearest": "not the nearest of its run to {}, within 1%",
@@ -322,6 +334,15 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"{(1 + min(abs(skew), 0.9)) / (1 - min(abs(skew), 0.9)):.1f})"
     ),
     "diverged-decide": _diverged,
+    "shape-apart": _shape_apart,
+    "tokens-units": lambda low, high: (
+        f"the runs had {show_count(round(low))} to {show_count(round(high))} tokens: check that all are in one unit, "
+        "since the best depth is stated for a length"
+    ),
+    "losses-unread": lambda name, others: (
+        f"loss is the column '{name}', of training, and {joined([repr(other) for other in others])} "
+        f"{'looks' if len(others) == 1 else 'look'} like a loss too: choose one of them if it is the loss you want"
+    ),
     "best-beyond-depths": lambda size, best, depth, side: (
         f"the best depth at {show_size(size)}, {best:.3g}, lies beyond the {side} run, {depth:g} layers: no run shows "
         f"that loss rises again there, so runs that are {'deeper' if side == 'deepest' else 'shallower'} are needed"

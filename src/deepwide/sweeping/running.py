@@ -181,9 +181,7 @@ def _notes(outcome: Outcome, home: Path, unfinished: int) -> list[Note]:
         text += "Nothing was lost: mend that, and run the sweep again."
         notes.append(Note.of("blocked", text, cells=dict(outcome.blocked)))
     if outcome.stopped:
-        notes.append(
-            Note.of("stopped", "the sweep was stopped: cells that were running resume from their checkpoints.")
-        )
+        notes.append(Note.of("stopped", "the sweep was stopped: cells that were running resume from their checkpoints"))
     if not unfinished:
         notes.append(Note.of("finished_before", "every cell had finished already: nothing was run."))
     return notes
