@@ -21,7 +21,7 @@ core: $(VENV)/.core  ## plan, audit, count, laws, models with the core alone (CI
 
 # What a machine does not have is skipped and listed at the end: development data in ../shared, root for a cut network.
 test: $(VENV)/.dev  ## every test, Ray's included
-	$(BIN)/python -m pytest -n 2 -r s
+	$(BIN)/python -m pytest -n 2 --dist worksteal -r s
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

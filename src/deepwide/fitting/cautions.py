@@ -236,7 +236,9 @@ def about_totals(runs: Runs) -> list[Note]:
         rows = MANY_ROWS * np.sqrt(runs.block_params / (BLOCK_MATRICES * runs.depth))
         return [note("embeddings-unknown")] if np.max(rows / (runs.block_params + rows)) > SOME_EMBEDDINGS else []
     if fewer := int(np.sum(runs.total_params < 0.999 * runs.block_params)):
-        return [note("total-below-blocks", rows=fewer)]
+        worst = int(np.argmin(runs.total_params / runs.block_params))
+        depth, size = float(runs.depth[worst]), float(runs.block_params[worst])
+        return [note("total-below-blocks", rows=fewer, depth=depth, size=size)]
     if not np.isfinite(runs.width).all():
         return []
     matrices = runs.depth * runs.width**2

@@ -40,7 +40,7 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
         noise += f" ({100 * fit.seed_noise:.2g}% between seeds)"
     drawn = "draws of the posterior" if fit.estimated_by == "posterior" else "resamples"
     lines += [*([""] if fit.names else []), f"{count}; noise {noise}; {len(fit.resamples)} {drawn}"]
-    if fit.embedding_share is not None:
+    if fit.embedding_share is not None and fit.embedding_share[0] >= 0:
         low, high = fit.embedding_share
         lines.append(f"Embeddings are {100 * low:.2g} to {100 * high:.2g}% of the parameters.")
     for word, notes in (("Warning", fit.warnings), ("Note", fit.notes)):

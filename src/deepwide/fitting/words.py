@@ -371,9 +371,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"{group_name(depth, size)} has loss {loss:.4g}, and a fit without it expects {expected:.4g} "
         f"({_factor(errors)} times the noise off): if it is a mistake or another setting, leave it out"
     ),
-    "total-below-blocks": lambda rows: (
-        f"{plural(rows, 'run')} {'has' if rows == 1 else 'have'} fewer total than block parameters: a rounded name "
-        "such as 125M, or another count; their difference is not used: give exact counts, or do not read the totals"
+    "total-below-blocks": lambda rows, depth, size: (
+        f"{plural(rows, 'run')} {'has' if rows == 1 else 'have'} fewer total than block parameters, the most so "
+        f"{group_name(depth, size)}: a rounded name such as 125M, another count, or a wrong depth or width; their "
+        "difference is not used: give exact counts, or do not read the totals"
     ),
     "total-unexplained": lambda total, blocks: (
         f"total parameters are {total:.3g}·depth·width² and more, blocks {blocks:.3g}·depth·width²: what is beyond the "
