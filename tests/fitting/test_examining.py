@@ -108,3 +108,11 @@ def test_tokens_in_several_units_are_warned_of(tokens: tuple[float, float], warn
     runs = sweep(seeds=1)
     mixed = replace(runs, tokens=np.resize(tokens, len(runs)))
     assert ("tokens-units" in codes(fit_joint(mixed, bootstrap=200).warnings)) == warned
+
+
+def test_shapes_of_one_size_are_not_apart() -> None:
+    L = np.arange(2.0, 30.0, 2.0)
+    loss = np.exp(1 + 0.05 * np.log(L / 12) ** 2 + np.random.default_rng(2).normal(0, 0.001, len(L)))
+    fit = fit_joint(Runs.of(depth=L, block_params=np.full(len(L), 1e8), loss=loss), bootstrap=200)
+    assert not fit.declined
+    assert "shape-apart" not in codes(fit.warnings)

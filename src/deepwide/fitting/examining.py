@@ -178,7 +178,7 @@ def _apart(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
     size = runs.size(fit.counting)
     for what, column in (("depth", runs.depth), ("size", size)):
         values = np.unique(np.log(column))
-        for end, next_to_it in ((values[-1], values[-2]), (values[0], values[1])):
+        for end, next_to_it in ((values[-1], values[-2]), (values[0], values[1])) if len(values) > 1 else ():
             here = np.abs(np.log(column) - end) < 1e-9
             if abs(end - next_to_it) < APART or len(np.unique(runs.groups[here])) > 1:
                 continue
