@@ -18,6 +18,7 @@ settings.load_profile("steady")
 ROOT = Path(__file__).parent.parent
 # Some virtual machines announce AMX and trap its use: bfloat16 products then end the process (illegal instruction).
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+os.environ.pop("PYTHONUNBUFFERED", None)  # users have none: a full disk is met when Python ends, with a buffer to write
 os.environ.pop("COLUMNS", None)  # a shell may export how wide its terminal is, and then lines break elsewhere
 
 # This process and every Python that a test starts are cut off: see the module.

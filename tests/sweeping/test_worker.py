@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +40,18 @@ def test_a_folder_of_another_worker_is_left_alone(folder: RunFolder) -> None:
     with folder.lease("other"):
         assert work([folder.path], owner="me") == Exit.HELD
     assert folder.result() is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_log_that_cannot_be_written_does_not_change_how_a_worker_ends(folder: RunFolder) -> None:
+    """Python ends with 1 or 120 if it cannot flush: a full disk passed for a worker that never began."""
+    program = (
+        "import sys; from pathlib import Path; from deepwide.sweeping import work; print('a line'); "
+        f"sys.exit(work([Path({str(folder.path)!r})], owner='me'))"
+    )
+    with folder.lease("other"), open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", program]
+        assert subprocess.run(command, stdout=full, stderr=full, check=False, timeout=60).returncode == Exit.HELD
 
 
 def test_a_fenced_worker_stops_at_its_next_step_and_not_only_at_its_next_write(

@@ -1,6 +1,7 @@
 """The worker that every executor starts: it takes run folders, leases each, trains, and leaves the result in it."""
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -54,7 +55,17 @@ def work(
             worst = max(worst, code)
             if code in (Exit.DISK_FULL, Exit.STOPPED):
                 break
+    _settle_log()
     return worst
+
+
+def _settle_log() -> None:
+    """Let go of a log that cannot be written: on a full disk Python would end with 120, not with what we say."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _work(path: Path, owner: str, seconds: float, device: str, threads: int, stop: Callable[[], bool]) -> Exit:
