@@ -1,0 +1,138 @@
+"""What length does to the bowl: the prior on its curvature, and the designed sweep of short runs that missed.
+
+For every set of runs of several lengths: how the curvature and the best depth change per e-fold of tokens, with next to
+nothing assumed of the curvature (0 ± 0.5). For the designed sweep (results/design/lengths): what its runs say of 411K
+and 4.11M at 8M tokens with the former prior (0 ± 0.08), with the one now, and where noise is made to fall by e^−0.6 per
+e-fold of tokens, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits;
+and what the cheapest uniform grid of that sweep as narrow costs.
+
+`python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json`
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.design_replay import best_grid, cost_of, several_lengths, width
+from benchmarks.prediction import gemstones, gemstones_file
+from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
+from deepwide.fitting.inference import Posterior, infer
+from deepwide.fitting.mixed import Cells
+from deepwide.fitting.model import Design
+
+COMMAND = "python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json"
+PRIORS = "deepwide.fitting.model.PRIORS"
+FREE: Mapping[str, tuple[float, float]] = {"curvature_tokens": (0.0, 0.5)}
+FORMER: Mapping[str, tuple[float, float]] = {"curvature_tokens": (0.0, 0.08)}
+FALLS = 0.6  # ln noise, per e-fold of tokens
+SIZES = {"411K": 4.11e5, "4.11M": 4.11e6}
+LENGTH = 8e6
+LOWER_RATES = (2e10, 5e10, 1e11)
+DESIGNED = Path("results/design/lengths/runs.csv")
+LONG = Path("results/fit/depth-width-long.csv")
+
+
+def sets(data: Path) -> dict[str, Runs]:
+    whole = gemstones(gemstones_file(data, "Gemstones, lower rates"), None)
+    near = [
+        int(row)
+        for shape in np.unique(whole.shapes)
+        for tokens in LOWER_RATES
+        for row in [np.argmin(np.where(whole.shapes == shape, np.abs(np.log(whole.tokens / tokens)), np.inf))]
+        if abs(math.log(whole.tokens[row] / tokens)) < 0.02
+    ]
+    return several_lengths(data) | {
+        "Gemstones, lower rates, 20B, 50B and 100B tokens": whole.select(near),
+        "Morph": read_runs(data / "morph/morph.csv"),
+        "ours, designed": read_runs(DESIGNED),
+        "ours, designed, and 8M tokens": read_runs([DESIGNED, LONG]),
+    }
+
+
+def per_e_fold(name: str, fit: JointFit) -> list[float]:
+    """Estimate and 95% limits."""
+    draws = np.array(fit.resamples)[:, fit.names.index(name)]
+    return [fit.values[fit.names.index(name)], *np.quantile(draws, (0.025, 0.975)).tolist()]
+
+
+def of_set(runs: Runs) -> dict[str, Any]:
+    runs = runs.select(~runs.diverged)
+    with patch.dict(PRIORS, FREE):
+        fit = fit_joint(runs, length=float(runs.tokens.max()), bootstrap=1000, examine=False)
+    return {name: per_e_fold(name, fit) for name in ("curvature_tokens", "depth_tokens")}
+
+
+def with_noise_that_falls(cells: Cells, design: Design, **more: Any) -> Posterior:
+    """Weights by hand: the seeds' share of the variance falls with tokens (where none is repeated, all of it)."""
+    assert design.t is not None
+    assert cells.M.ndim == 1
+    return infer(cells._replace(M=cells.M * np.exp(-2 * FALLS * design.t)), design, **more)
+
+
+def stated(runs: Runs) -> dict[str, Any]:
+    """The best depth at LENGTH, with 95% limits."""
+    fit = fit_joint(runs, length=LENGTH, bootstrap=1000, examine=False)
+    best = zip(SIZES, fit.best_depth(list(SIZES.values())), strict=True)
+    return {size: [depth.value, depth.low, depth.high] for size, depth in best}
+
+
+def three_ways(runs: Runs) -> dict[str, Any]:
+    with patch.dict(PRIORS, FORMER):
+        former = stated(runs)
+    with patch("deepwide.fitting.joint.infer", with_noise_that_falls):
+        falls = stated(runs)
+    return {"former prior": former, "now": stated(runs), "noise that falls": falls}
+
+
+def misses(runs: Runs, tokens: float) -> float:
+    """How far the runs of a length lie from the fit to all, root mean square, in percent of loss."""
+    fit = fit_joint(runs, length=LENGTH if runs.several_lengths else None, bootstrap=200, examine=False)
+    off = [run.residual for run in fit.residuals if run.tokens and abs(math.log(run.tokens / tokens)) < 0.1]
+    return 100 * float(np.sqrt(np.mean(np.square(off))))
+
+
+def designed() -> dict[str, Any]:
+    own, long = read_runs(DESIGNED), read_runs(LONG)
+    params = SIZES["4.11M"]
+    law = fit_joint(long, bootstrap=400, examine=False).law()
+    assert law is not None
+    best = float(law.depth(params).value[0])
+    with patch.dict(PRIORS, FORMER):
+        stated_by = width(own, range(len(own)), params, LENGTH)
+    assert stated_by is not None
+    grid = best_grid(long, params, stated_by[0], best)
+    with patch.dict(PRIORS, FORMER):
+        curvature = fit_joint(own, length=LENGTH, examine=False)["curvature"]
+    return {
+        "alone": three_ways(own),
+        "with the sweep of 8M tokens": three_ways(read_runs([DESIGNED, LONG])),
+        "curvature, former prior": curvature,
+        "curvature of the sweep of 8M tokens": fit_joint(long, examine=False)["curvature"],
+        "runs of 1M tokens miss by %": misses(own, 1e6),
+        "runs of 8M tokens miss by %": misses(long, LENGTH),
+        "FLOPs": float(cost_of(own).sum()),
+        "FLOPs of the best grid as narrow": grid,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args(arguments)
+    result = {"command": COMMAND, "sets": {name: of_set(runs) for name, runs in sets(args.data).items()}}
+    result["designed"] = designed()
+    rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps(rounded, indent=1))
+
+
+if __name__ == "__main__":
+    main()
