@@ -1,10 +1,11 @@
-"""What length does to the bowl: the prior on its curvature, and the designed sweep of short runs that missed.
+"""What length does to the bowl and to noise: their priors, and the designed sweep of short runs that missed.
 
 For every set of runs of several lengths: how the curvature and the best depth change per e-fold of tokens, with next to
-nothing assumed of the curvature (0 ± 0.5). For the designed sweep (results/design/lengths): what its runs say of 411K
-and 4.11M at 8M tokens with the former prior (0 ± 0.08), with the one now, and where noise is made to fall by e^−0.6 per
-e-fold of tokens, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits;
-and what the cheapest uniform grid of that sweep as narrow costs.
+nothing assumed of the curvature (0 ± 0.5), how noise falls, and how much seeds differ at each length. For the designed
+sweep (results/design/lengths): what its runs say of 411K and 4.11M at 8M tokens as on its day (a change of the
+curvature by 0 ± 0.08, noise the same at all lengths), with the prior on the curvature now, and with noise that may fall
+too, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits; and what the
+cheapest uniform grid of that sweep as narrow costs.
 
 `python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json`
 """
@@ -22,15 +23,14 @@ import numpy as np
 from benchmarks.design_replay import best_grid, cost_of, several_lengths, width
 from benchmarks.prediction import gemstones, gemstones_file
 from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
-from deepwide.fitting.inference import Posterior, infer
-from deepwide.fitting.mixed import Cells
-from deepwide.fitting.model import Design
+from deepwide.quantities import show_count
 
 COMMAND = "python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json"
 PRIORS = "deepwide.fitting.model.PRIORS"
 FREE: Mapping[str, tuple[float, float]] = {"curvature_tokens": (0.0, 0.5)}
 FORMER: Mapping[str, tuple[float, float]] = {"curvature_tokens": (0.0, 0.08)}
-FALLS = 0.6  # ln noise, per e-fold of tokens
+NOISE = "deepwide.fitting.mixed.FALLS"
+ONE_NOISE = ((0.0, 1.0),)
 SIZES = {"411K": 4.11e5, "4.11M": 4.11e6}
 LENGTH = 8e6
 LOWER_RATES = (2e10, 5e10, 1e11)
@@ -65,14 +65,24 @@ def of_set(runs: Runs) -> dict[str, Any]:
     runs = runs.select(~runs.diverged)
     with patch.dict(PRIORS, FREE):
         fit = fit_joint(runs, length=float(runs.tokens.max()), bootstrap=1000, examine=False)
-    return {name: per_e_fold(name, fit) for name in ("curvature_tokens", "depth_tokens")}
+    changes = {name: per_e_fold(name, fit) for name in ("curvature_tokens", "depth_tokens")}
+    return changes | {"noise falls": fit.noise_falls, "seeds differ by %": between_seeds(runs)}
 
 
-def with_noise_that_falls(cells: Cells, design: Design, **more: Any) -> Posterior:
-    """Weights by hand: the seeds' share of the variance falls with tokens (where none is repeated, all of it)."""
-    assert design.t is not None
-    assert cells.M.ndim == 1
-    return infer(cells._replace(M=cells.M * np.exp(-2 * FALLS * design.t)), design, **more)
+def between_seeds(runs: Runs) -> dict[str, tuple[float, int]]:
+    """Standard deviation between seeds of one shape, in percent of loss, and its degrees of freedom, by length."""
+    result = {}
+    lengths = np.round(np.log2(runs.tokens))
+    for length in np.unique(lengths):
+        here = runs.select(lengths == length)
+        groups = here.groups
+        dof = len(groups) - len(np.unique(groups))
+        y = np.log(here.loss)
+        off = y - (np.bincount(groups, y) / np.bincount(groups))[groups]
+        if dof:
+            tokens = show_count(round(float(np.median(here.tokens))))
+            result[tokens] = 100 * math.sqrt(float(off @ off) / dof), dof
+    return result
 
 
 def stated(runs: Runs) -> dict[str, Any]:
@@ -83,11 +93,11 @@ def stated(runs: Runs) -> dict[str, Any]:
 
 
 def three_ways(runs: Runs) -> dict[str, Any]:
-    with patch.dict(PRIORS, FORMER):
-        former = stated(runs)
-    with patch("deepwide.fitting.joint.infer", with_noise_that_falls):
-        falls = stated(runs)
-    return {"former prior": former, "now": stated(runs), "noise that falls": falls}
+    with patch(NOISE, ONE_NOISE):
+        one_noise = stated(runs)
+        with patch.dict(PRIORS, FORMER):
+            on_its_day = stated(runs)
+    return {"on its day": on_its_day, "one noise": one_noise, "now": stated(runs)}
 
 
 def misses(runs: Runs, tokens: float) -> float:
@@ -103,16 +113,15 @@ def designed() -> dict[str, Any]:
     law = fit_joint(long, bootstrap=400, examine=False).law()
     assert law is not None
     best = float(law.depth(params).value[0])
-    with patch.dict(PRIORS, FORMER):
+    with patch.dict(PRIORS, FORMER), patch(NOISE, ONE_NOISE):
         stated_by = width(own, range(len(own)), params, LENGTH)
+        curvature = fit_joint(own, length=LENGTH, examine=False)["curvature"]
     assert stated_by is not None
     grid = best_grid(long, params, stated_by[0], best)
-    with patch.dict(PRIORS, FORMER):
-        curvature = fit_joint(own, length=LENGTH, examine=False)["curvature"]
     return {
         "alone": three_ways(own),
         "with the sweep of 8M tokens": three_ways(read_runs([DESIGNED, LONG])),
-        "curvature, former prior": curvature,
+        "curvature, on its day": curvature,
         "curvature of the sweep of 8M tokens": fit_joint(long, examine=False)["curvature"],
         "runs of 1M tokens miss by %": misses(own, 1e6),
         "runs of 8M tokens miss by %": misses(long, LENGTH),

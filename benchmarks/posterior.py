@@ -47,27 +47,27 @@ SEEDS = 20
 def log_posterior(cells: Cells, design: Design, fit: Posterior) -> Callable[[Floats], Floats]:
     """ln of the posterior of θ, up to a constant: priors, and normals summed over noise and variance components."""
     kernels = misfit_factors(design)
-    settings, prior = grid(len(cells.y), cells.within_dof > 0, kernels)
+    settings, prior = grid(len(cells.y), bool(cells.within_dof.any()), kernels)
     top = np.argsort(-np.bincount(fit.mixture.setting, fit.mixture.weights, len(prior)))[:SETTINGS]
     M = np.diag(cells.M) if cells.M.ndim == 1 else cells.M
     M = M if cells.shared is None else M + cells.shared @ cells.shared.T
     V = np.array(
         [w * M + (1 - w) * np.eye(len(M)) + sum(r**2 * U @ U.T for r, U in zip(rs, kernels.values(), strict=True))
-         for w, *rs in settings[top]]
+         for w, _, *rs in settings[top]]
     )  # fmt: skip
     roots = np.linalg.inv(np.linalg.cholesky(V))
     w = settings[top, 0]
-    weight = np.log(prior[top]) - np.linalg.slogdet(V)[1] / 2 - cells.within_dof / 2 * np.log(w)
+    weight = np.log(prior[top]) - np.linalg.slogdet(V)[1] / 2 - cells.within_dof.sum() / 2 * np.log(w)
     proper = np.isfinite(fit.prior_sd)
     half = 3 * math.sqrt(np.var(np.log(fit.mixture.sigma2)) / 4 + 0.01)
     log_sigma = np.mean(np.log(fit.mixture.sigma2)) / 2 + half * np.linspace(-1, 1, SIGMAS)
-    dof = len(cells.y) + cells.within_dof
+    dof = len(cells.y) + cells.within_dof.sum()
     noise = -dof * log_sigma - ((log_sigma - NOISE[0]) / NOISE[1]) ** 2 / 2
     curvature, skew = fit.names.index("curvature"), fit.names.index("skew")
 
     def value(theta: Floats) -> Floats:
         residual = cells.y - log_loss(fit.names, theta, design)
-        squares = ((roots @ residual.T) ** 2).sum(axis=1).T + cells.within / w
+        squares = ((roots @ residual.T) ** 2).sum(axis=1).T + cells.within.sum() / w
         terms = weight[:, None] + noise - squares[:, :, None] / (2 * np.exp(2 * log_sigma))
         off = ((theta - fit.prior_mean)[:, proper] / fit.prior_sd[proper]) ** 2
         allowed = (theta[:, curvature] > 0) & (np.abs(theta[:, skew]) < 0.95)

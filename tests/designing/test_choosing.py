@@ -63,7 +63,9 @@ def test_a_larger_size_begins_with_depths_that_show_the_best_there() -> None:
         sizes, depths = here.places.block_params[list(way.runs)], here.places.depth[list(way.runs)]
         if sizes.max() > 1.02 * largest:
             assert len(set(depths[sizes > sizes.max() / NEAR])) >= 2
-            near = spread_near(float(sizes.max()), Places.of(RUNS), here.places.at(list(way.runs)))
+            near = spread_near(
+                float(sizes.max()), lambda places: np.ones(len(places)), Places.of(RUNS), here.places.at(list(way.runs))
+            )
             assert near >= outlook_of(FIT, Places.of(RUNS), here.places, draws=6).spread
 
 

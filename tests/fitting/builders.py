@@ -119,3 +119,24 @@ def make_sweep(home: Path, **endings: dict[str, object]) -> list[RunFolder]:
         if result:
             end(folder, **result)  # type: ignore[arg-type]
     return folders
+
+
+def ladder(vocabulary: float) -> Runs:
+    """tokens = 20·total, with the truth a constant ratio."""
+    draw = np.random.default_rng(7)
+    L, N = (c.ravel() for c in np.meshgrid([4.0, 8, 16, 32], np.geomspace(1e7, 1e9, 6)))
+    total = N + vocabulary * np.sqrt(N / (12 * L))
+    z = np.log(L / (16 * np.cbrt(N / 1e8)))
+    loss = (1.7 + 0.9 * (N / 1e8) ** -0.3 + 0.6 * (total / 1e8) ** -0.3) * np.exp(0.02 * z**2)
+    return Runs.of(
+        depth=L, block_params=N, total_params=total, tokens=20 * total, loss=loss * np.exp(draw.normal(0, 0.003, 24))
+    )
+
+
+def three_lengths(shift: float = 0.3, noise: float = 0.002, falls: float = 0.0) -> Runs:
+    """25 shapes, each run for three lengths; the best depth is 12 at 1e8 and 3e9 tokens, and shifts with tokens."""
+    L, N, D = (g.ravel() for g in np.meshgrid([3.0, 6, 12, 24, 48], np.geomspace(1e7, 1e9, 5), [1e9, 3e9, 9e9]))
+    best = np.log(12) + 0.25 * np.log(N / 1e8) + shift * np.log(D / 3e9)
+    mean = np.log(1.7 + 0.9 * (N / 1e8) ** -0.3 + 0.6 * (D / 3e9) ** -0.3) + 0.02 * (np.log(L) - best) ** 2
+    own = np.random.default_rng(7).normal(0, noise, len(L)) * (D / 3e9) ** -falls
+    return Runs.of(depth=L, block_params=N, tokens=D, loss=np.exp(mean + own))

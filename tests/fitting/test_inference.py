@@ -23,7 +23,7 @@ def _theta(design: Design, **changes: float) -> Floats:
 
 
 def _cells(y: Floats) -> Cells:
-    return Cells(np.arange(len(y)), y, np.eye(len(y)), 0.0, 0)
+    return Cells(np.arange(len(y)), y, np.eye(len(y)), np.zeros(len(y)), np.zeros(len(y)))
 
 
 def test_losses_that_follow_it_give_it_back() -> None:
@@ -79,7 +79,7 @@ def test_climbing_ends_higher_wherever_it_starts() -> None:
     cells, design, theta = _checkpoints(0)
     mean, sd = np.array([PRIORS[name] for name in design.names]).T
     factors = list(misfit_factors(design).values())
-    setting = np.array([1.0, 0.0, 0.0, 4.0, 1.0])
+    setting = np.array([1.0, 0.0, 0.0, 0.0, 4.0, 1.0])
     ends = []
     for seed in range(4):
         start = theta + np.random.default_rng(seed).normal(0, 0.3, len(theta)) * np.where(np.isfinite(sd), sd, 0.05)
@@ -101,13 +101,13 @@ def _linear(error: float) -> Mixture:
     correlation = np.eye(4) + 0.3 * (1 - np.eye(4)) * np.array([[1, -1, 1, 1]] * 4) * np.array([[1, -1, 1, 1]] * 4).T
     scale = correlation * np.outer(spread, spread)
     mean = np.array([[0.5, 0.02, 1.1, 0.3]])
-    return Mixture(np.ones(1), mean, scale[None], 30.0, np.array([1e-5]), np.zeros((1, 1)), np.zeros(1, dtype=int))
+    return Mixture(np.ones(1), mean, scale[None], 30.0, np.array([1e-5]), np.zeros((1, 2)), np.zeros(1, dtype=int))
 
 
 def test_places_follow_the_exact_posterior() -> None:
     """Against weights of whole draws, of which many are enough where the bowl is known to 15%."""
     mixture, mode = _linear(0.003), np.array([0.5, 0.021, 1.05, 0.28])
-    got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0, 0.0).draws
+    got = draw_places(NAMES, mode, mixture, MEAN, SD, 40_000, 0, (0.0, 0.0)).draws
     draws, _ = mixture.draw(400_000, 5)
     draws = draws[draws[:, 1] > 0]
     steeper = mode[1] / draws[:, 1]
@@ -123,7 +123,7 @@ def test_places_follow_the_exact_posterior() -> None:
 
 def test_no_draw_of_a_flat_bowl_outweighs_the_others() -> None:
     for seed in range(20):
-        draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed, 0.0).draws
+        draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.008), MEAN, SD, 1000, seed, (0, 0)).draws
         assert np.unique(draws[:, 1], return_counts=True)[1].max() < 50
 
 
@@ -148,5 +148,5 @@ def test_settled_draws_give_the_curve_of_the_linear_model() -> None:
 
 
 def test_the_order_of_draws_says_nothing() -> None:
-    draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.004), MEAN, SD, 1000, 0, 1.0).draws
+    draws = draw_places(NAMES, np.array([0.5, 0.02, 1.1, 0.3]), _linear(0.004), MEAN, SD, 1000, 0, (1.0, 0.0)).draws
     assert np.all(np.abs(np.corrcoef(np.arange(1000), draws.T)[0, 1:]) < 0.15)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deepwide.fitting.misfit import Missed, carry, misfit_factors
+from deepwide.fitting.misfit import Missed, RunNoise, carry, misfit_factors
 from deepwide.fitting.model import Design
 
 S, X, T = (c.ravel() for c in np.meshgrid(np.linspace(-2, 2, 3), np.log([2.0, 4, 8]), np.linspace(-1, 1, 2)))
@@ -24,14 +24,14 @@ def test_one_length_has_no_misfit_of_a_curve_and_none_of_runs() -> None:
 
 def test_without_noise_what_is_missed_at_a_run_is_carried_there_whole() -> None:
     off = np.random.default_rng(0).normal(0, 0.01, len(S))
-    carried = carry(MISSED, 1e-7, RUNS, RUNS)
+    carried = carry(MISSED, RunNoise(1e-7), RUNS, RUNS)
     assert off @ carried.weights == pytest.approx(off, abs=1e-4)
     assert carried.left == pytest.approx(0, abs=1e-7)
 
 
 def test_far_away_nothing_is_carried_but_a_depth_s_own_offset() -> None:
     far = Design(np.array([30.0, 30.0]), np.array([20.0, 20.0]), None, np.log([4.0, 5.0]))
-    carried = carry(MISSED, 0.001, RUNS, far)
+    carried = carry(MISSED, RunNoise(0.001), RUNS, far)
     assert abs(carried.weights[:, 1]).max() < 1e-6
     assert abs(carried.weights[:, 0][np.exp(X) == 4]).max() > 0.01
     whole = sum(sd**2 for sd in MISSED) + 0.001**2
@@ -41,6 +41,6 @@ def test_far_away_nothing_is_carried_but_a_depth_s_own_offset() -> None:
 
 def test_no_runs_carry_nothing() -> None:
     none = Design(np.zeros(0), np.zeros(0), None, np.zeros(0))
-    carried = carry(MISSED, 0.001, none, RUNS)
+    carried = carry(MISSED, RunNoise(0.001), none, RUNS)
     assert carried.weights.shape == (0, len(S))
     assert carried.left == pytest.approx(sum(sd**2 for sd in MISSED) + 1e-6)

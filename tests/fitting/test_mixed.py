@@ -12,11 +12,11 @@ from deepwide.quantities import Floats
 DRAW = np.random.default_rng(5)
 
 
-def _cells(n: int, within: float = 0.0, within_dof: int = 0) -> tuple[Cells, Floats]:
+def _cells(n: int, within: float = 0.0, within_dof: float = 0.0) -> tuple[Cells, Floats]:
     x = np.linspace(-1, 1, n)
     X = np.column_stack([np.ones(n), x, x**2])
     y = X @ [1.0, 0.3, 0.2] + DRAW.normal(0, 0.1, n)
-    return Cells(np.arange(n), y, 1 / DRAW.integers(1, 4, n), within, within_dof), X
+    return Cells(np.arange(n), y, 1 / DRAW.integers(1, 4, n), np.full(n, within / n), np.full(n, within_dof / n)), X
 
 
 def _kernel(n: int) -> Floats:
@@ -31,15 +31,18 @@ def _factor(n: int) -> Floats:
 FLAT = np.full(3, np.inf)
 
 
-def _covariance(cells: Cells, w: float, r: float) -> Floats:
+def _covariance(cells: Cells, w: float, h: float, r: float) -> Floats:
     n = len(cells.y)
-    return np.asarray(w * np.diag(cells.M) + (1 - w) * np.eye(n) + r**2 * _kernel(n))
+    falling = np.ones(n) if cells.t is None else np.exp(-h * cells.t)
+    return np.asarray((w * np.diag(cells.M) + (1 - w) * np.eye(n)) * falling**2 + r**2 * _kernel(n))
 
 
-def test_given_the_noise_it_is_generalised_least_squares() -> None:
+@pytest.mark.parametrize("falls", [0.0, 0.7])
+def test_given_the_noise_it_is_generalised_least_squares(falls: float) -> None:
     cells, X = _cells(12)
-    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(12)], np.array([[0.4, 0.5]]), np.ones(1))
-    V = _covariance(cells, 0.4, 0.5)
+    cells = cells._replace(t=DRAW.normal(0, 1, 12))
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(12)], np.array([[0.4, falls, 0.5]]), np.ones(1))
+    V = _covariance(cells, 0.4, falls, 0.5)
     factor = cho_factor(V)
     inverse = np.linalg.inv(X.T @ cho_solve(factor, X))
     theta = inverse @ X.T @ cho_solve(factor, cells.y)
@@ -61,28 +64,33 @@ def test_given_the_noise_it_is_generalised_least_squares() -> None:
 
 
 def test_settings_are_weighted_by_the_integrated_likelihood() -> None:
-    cells, X = _cells(9, within=0.05, within_dof=6)
-    settings = np.array([[1.0, 0.0], [0.4, 0.0], [1.0, 2.0], [0.2, 1.0]])
-    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(9)], settings, np.full(4, 0.25))
+    cells, X = _cells(9)
+    cells = cells._replace(t=DRAW.normal(0, 1, 9), within=DRAW.uniform(0, 0.01, 9), within_dof=DRAW.uniform(0, 1, 9))
+    settings = np.array([[1.0, 0, 0.0], [0.4, 0, 0.0], [1.0, 0.5, 2.0], [0.2, 0.3, 1.0], [0.4, 0.3, 0.0]])
+    fit = posterior(cells, X, np.zeros(3), FLAT, [_factor(9)], settings, np.full(5, 0.2))
     logs = []
-    for w, r in settings:
+    for w, h, r in settings:
+        falling = np.exp(-2 * h * (cells.t if cells.t is not None else 0))
 
-        def likelihood(log_s2: float, V: Floats = _covariance(cells, w, r), w: float = w) -> float:
+        def likelihood(
+            log_s2: float, V: Floats = _covariance(cells, w, h, r), seeds: Floats = w * falling, cells: Cells = cells
+        ) -> float:
             s2 = np.exp(log_s2)
             log = multivariate_normal.logpdf(cells.y, np.zeros(9), s2 * V + 1e5 * X @ X.T, allow_singular=True)
             log -= ((log_s2 / 2 - NOISE[0]) / NOISE[1]) ** 2 / 2
-            return float(np.exp(log + 15 - 3 * np.log(w * s2) - 0.05 / (2 * w * s2)))
+            repeats = cells.within_dof * np.log(s2 * seeds) + cells.within / (s2 * seeds)
+            return float(np.exp(log + 15 - repeats.sum() / 2))
 
         logs.append(np.log(quad(likelihood, -9, 3, limit=300, epsabs=0)[0]))
     expected = np.exp(logs - np.logaddexp.reduce(logs))
-    assert np.bincount(fit.setting, fit.weights, 4) == pytest.approx(expected, rel=0.03)
+    assert np.bincount(fit.setting, fit.weights, 5) == pytest.approx(expected, rel=0.03)
     assert (fit.settings == settings[fit.setting]).all()
 
 
 def test_a_prior_is_another_observation() -> None:
     cells, X = _cells(15)
     sd = np.array([np.inf, np.inf, 0.05])
-    fit = posterior(cells, X, np.array([0, 0, 0.4]), sd, [], np.array([[1.0]]), np.ones(1))
+    fit = posterior(cells, X, np.array([0, 0, 0.4]), sd, [], np.array([[1.0, 0.0]]), np.ones(1))
     logs = []
     for sigma2, mean in zip(fit.sigma2, fit.means, strict=True):
         sigma = sigma2**0.5
@@ -103,8 +111,8 @@ def test_the_noise_of_as_many_cells_as_parameters_is_that_of_the_prior(noise: fl
     for n in (3, 43):
         x = np.linspace(-1, 1, n)
         X = np.column_stack([np.ones(n), x, x**2])
-        cells = Cells(np.arange(n), X @ [1, 0.3, 0.2] + draw.normal(0, noise, n), np.ones(n), 0.0, 0)
-        fit = posterior(cells, X, np.zeros(3), FLAT, [], np.array([[1.0]]), np.ones(1))
+        cells = Cells(np.arange(n), X @ [1, 0.3, 0.2] + draw.normal(0, noise, n), np.ones(n), np.zeros(n), np.zeros(n))
+        fit = posterior(cells, X, np.zeros(3), FLAT, [], np.array([[1.0, 0.0]]), np.ones(1))
         found.append(float(fit.weights @ np.log(fit.sigma2) / 2))
     assert found[0] == pytest.approx(NOISE[0], abs=0.05)
     assert found[1] == pytest.approx(np.log(noise), abs=0.3)
@@ -132,8 +140,8 @@ def test_cells_are_a_regression_on_cells_and_seeds() -> None:
     assert cells.shared is not None
     whole = np.diag(cells.M) + cells.shared @ cells.shared.T
     assert np.allclose(whole, np.linalg.inv(X.T @ X)[:4, :4])
-    assert cells.within == pytest.approx(squares[0])
-    assert cells.within_dof == 2
+    assert cells.within.sum() == pytest.approx(squares[0])
+    assert cells.within_dof.sum() == pytest.approx(2)
 
 
 def test_a_covariance_may_be_given_whole() -> None:
@@ -141,7 +149,7 @@ def test_a_covariance_may_be_given_whole() -> None:
     factor = DRAW.normal(0, 0.3, (10, 2))
     parts = cells._replace(shared=factor)
     whole = cells._replace(M=np.diag(cells.M) + factor @ factor.T)
-    settings, prior = np.array([[0.4, 0.5], [1.0, 0.0], [0.4, 2.0]]), np.ones(3)
+    settings, prior = np.array([[0.4, 0, 0.5], [1.0, 0, 0.0], [0.4, 0, 2.0]]), np.ones(3)
     one, other = (posterior(each, X, np.zeros(3), FLAT, [_factor(10)], settings, prior) for each in (parts, whole))
     assert one.weights == pytest.approx(other.weights)
     assert one.scales == pytest.approx(other.scales)
@@ -161,19 +169,19 @@ def test_a_kernel_of_many_cells_has_a_low_rank() -> None:
 def test_a_diverged_run_is_no_noise() -> None:
     cells = cell_means(np.array([1.0, 1.2, 3.0, 2.0]), np.array([0, 0, 0, 1]), np.zeros(4, dtype=int),
                        np.array([False, False, True, False]))  # fmt: skip
-    assert cells.within_dof == 1
+    assert cells.within_dof.tolist() == [1, 0]
     assert cells.y == pytest.approx([5.2 / 3, 2.0])
-    assert cells.within == pytest.approx(0.02)
+    assert cells.within == pytest.approx([0.02, 0])
 
 
 def test_the_grid_is_a_prior() -> None:
     for repeated, kernels in ((False, ["smooth"]), (True, ["smooth", "depth"]), (False, list(DOUBTS))):
         settings, prior = grid(30, repeated, kernels)
         assert prior.sum() == pytest.approx(1)
-        assert settings.shape == (len(prior), 1 + len(kernels))
+        assert settings.shape == (len(prior), 2 + len(kernels))
     assert len(grid(500, True, ["smooth", "depth"])[0]) < len(grid(30, True, ["smooth", "depth"])[0])
     settings, _ = grid(30, True, DOUBTS)
-    smooth, depth = (settings[:, 1 + list(DOUBTS).index(name)] for name in ("smooth", "depth"))
+    smooth, depth = (settings[:, 2 + list(DOUBTS).index(name)] for name in ("smooth", "depth"))
     assert not np.any((smooth > 0) & (depth > 0)), "with lengths that differ, one misfit that depends on depth"
 
 

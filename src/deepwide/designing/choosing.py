@@ -68,7 +68,7 @@ def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Plac
     for end, size in enumerate(ends):
         allowed = pool.places.block_params <= size * 1.001
         known = end == 0 and len(before) > 0
-        shown = known or spread_near(size, before) >= enough_spread(cov, pool, size)
+        shown = known or spread_near(size, cov.worth, before) >= enough_spread(cov, pool, size)
         starts = [((), cov)] if shown else _beginnings(cov, pool, end, allowed, budget, before)
         for (begun, after), power in product(starts, POWERS):
             way = _way(after.copy(), pool, end, allowed, budget, power, begun, SHAPES - len(before))
@@ -78,8 +78,11 @@ def ways(cov: Covariances, pool: Pool, ends: Floats, budget: float, before: Plac
 
 def enough_spread(cov: Covariances, pool: Pool, size: float) -> float:
     """How far apart depths near a size must lie for a fit to know it; no more than any two of the pool do."""
-    x = np.log(pool.places.depth[(pool.places.block_params > size / NEAR) & (pool.places.block_params < size * NEAR)])
-    return min(cov.spread, 0.99 * float(np.ptp(x)) ** 2 / 2) if len(x) else cov.spread
+    near = (pool.places.block_params > size / NEAR) & (pool.places.block_params < size * NEAR)
+    here = pool.places.at(np.flatnonzero(near))
+    if not len(here):
+        return cov.spread
+    return min(cov.spread, 0.99 * float(np.ptp(np.log(here.depth))) ** 2 / 2 * float(cov.worth(here).max()))
 
 
 def _without_fit(way: Way, before: int) -> Way:
@@ -122,7 +125,7 @@ def _beginning(
     best: tuple[float, tuple[int, ...], Covariances] | None = None
     enough = enough_spread(cov, pool, top)
     for pair in combinations(_spaced(sorted(first.values(), key=lambda run: float(pool.places.depth[run]))), 2):
-        if pool.cost[list(pair)].sum() > budget or spread_near(top, before, pool.places.at(pair)) < enough:
+        if pool.cost[list(pair)].sum() > budget or spread_near(top, cov.worth, before, pool.places.at(pair)) < enough:
             continue
         after = cov.copy()
         for run in pair:

@@ -141,7 +141,7 @@ def _after(
         known = [
             end
             for end, size in enumerate(ends.tolist())
-            if spread_near(size, before, taken) >= enough_spread(cov, pool, size)
+            if spread_near(size, cov.worth, before, taken) >= enough_spread(cov, pool, size)
         ]
         result.append(cov.log_width(max(known, default=0)))
     return result

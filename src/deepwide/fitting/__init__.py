@@ -12,7 +12,8 @@ from deepwide.fitting.tables import read_runs
 
 if TYPE_CHECKING:
     from deepwide.fitting.crossings import Crossing
-    from deepwide.fitting.joint import JointFit, fit_joint
+    from deepwide.fitting.joint import fit_joint
+    from deepwide.fitting.joint_answer import JointFit
     from deepwide.fitting.outlook import Covariances, Goal, Outlook, Places, outlook_of, spread_near
     from deepwide.fitting.ridge import RidgeFit, fit_ridge
     from deepwide.fitting.simulation import simulate
@@ -29,7 +30,7 @@ _HOME = {
     "fit_ridge": "ridge",
     "RidgeFit": "ridge",
     "fit_joint": "joint",
-    "JointFit": "joint",
+    "JointFit": "joint_answer",
     "Covariances": "outlook",
     "Goal": "outlook",
     "Outlook": "outlook",

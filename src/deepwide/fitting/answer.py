@@ -124,6 +124,10 @@ class Fit(Answer):
             "law": law.model_dump(mode="json") if law else None,
         }
 
+    def noise_elsewhere(self) -> str:
+        """How the noise differs from the one that is stated, in words."""
+        return ""
+
     def __getitem__(self, name: str) -> float:
         return self.values[self._index(name)]
 

@@ -13,7 +13,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions
 from deepwide.fitting.inference import Posterior, infer
 from deepwide.fitting.misfit import misfit_factors
-from deepwide.fitting.mixed import Cells
+from deepwide.fitting.mixed import KERNELS, Cells
 from deepwide.fitting.model import Design, log_loss
 from deepwide.fitting.regression import as_tuples, variance_inflation
 from deepwide.fitting.runs import Runs
@@ -21,7 +21,7 @@ from deepwide.fitting.words import note
 from deepwide.quantities import Floats, Integers, Numbers
 
 if TYPE_CHECKING:
-    from deepwide.fitting.joint import JointFit
+    from deepwide.fitting.joint_answer import JointFit
 
 FEWEST_DRAWS = 200
 END_IS_THIN = math.log(2) / 2  # in ln size: that the best depth is not seen at the largest sizes
@@ -71,7 +71,7 @@ def about_assumptions(
         notes.append(note("end-thin", largest=largest, known=end))
     kernels = tuple(misfit_factors(design))
     missed = [name in ("smooth", "depth") for name in kernels]
-    correlated = float(mixture.weights[(mixture.settings[:, 1:][:, missed] > 0).any(axis=1)].sum())
+    correlated = float(mixture.weights[(mixture.settings[:, KERNELS:][:, missed] > 0).any(axis=1)].sum())
     if correlated > CORRELATED:
         notes.append(note("misfit-correlated", probability=correlated))
     rest = [np.ones_like(design.s), design.s]
@@ -104,12 +104,15 @@ def _lack_of_fit(inferred: Posterior, design: Design, cells: Cells) -> list[Note
     from scipy.special import fdtrc
 
     spare = len(cells.y) - len(inferred.names)
-    if cells.within_dof < 1 or spare < 1 or cells.within <= 0:
+    falls = float(inferred.mixture.weights @ inferred.mixture.settings[:, 1])
+    cells = cells._replace(t=design.t)
+    between, repeats = cells.between_seeds(falls), float(cells.within_dof.sum())
+    if repeats < 1 or spare < 1 or not between:
         return []
-    off = cells.y - log_loss(inferred.names, inferred.mode[None], design)[0]
+    off = (cells.y - log_loss(inferred.names, inferred.mode[None], design)[0]) / cells.falling(falls)
     weights = 1 / (cells.M if cells.M.ndim == 1 else np.diag(cells.M))
-    ratio = float(weights @ off**2) / spare / (cells.within / cells.within_dof)
-    if fdtrc(spare, cells.within_dof, ratio) > MISSES:
+    ratio = float(weights @ off**2) / spare / between**2
+    if fdtrc(spare, repeats, ratio) > MISSES:
         return []
     return [note("lack-of-fit", ratio=math.sqrt(ratio))]
 
@@ -270,7 +273,9 @@ def _without_a_suspect(fit: "JointFit", runs: Runs, left: Integers, again: Again
     if len(fit.residuals) < len(left):  # to the others, a run that they left out did not train
         return None
     # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
-    off = finished * [abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) for run in fit.residuals]
+    off = finished * [
+        abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) / fit.falling(run.tokens) for run in fit.residuals
+    ]
     if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
         return None
     without = []

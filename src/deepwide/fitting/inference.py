@@ -36,6 +36,7 @@ HARDLY = 1e-4  # of −2 ln(posterior): no gain
 FIRST_NOISE = 0.01  # until the runs have said something of it
 NEAR_ENOUGH = 0.01  # of a standard deviation: found
 NEAR = 0.1  # and to be taken at all
+HOPELESS = 1e-6  # weight of a setting that is not looked at again
 BEST_SETTINGS = 8  # of the grid, until the mode has been found
 
 
@@ -66,7 +67,8 @@ def infer(
     sd = sd * np.array([(widened or {}).get(name, 1.0) for name in names])
     kernels = misfit_factors(design)
     factors = list(kernels.values())
-    settings, prior = grid(len(cells.y), cells.within_dof > 0, kernels)
+    cells = cells._replace(t=design.t)
+    settings, prior = grid(len(cells.y), bool(cells.within_dof.any()), kernels, design.t is not None)
     everything = np.arange(len(prior))
 
     def linearised(theta: Floats, among: Integers) -> Mixture:
@@ -83,7 +85,8 @@ def infer(
     for _ in range(STEPS):  # to a mode with the likeliest variances
         mixture = linearised(theta, among)
         if among is everything:
-            among = np.argsort(-np.bincount(mixture.setting, mixture.weights, len(prior)))[:BEST_SETTINGS]
+            weights = np.bincount(mixture.setting, mixture.weights, len(prior))
+            among, everything = np.argsort(-weights)[:BEST_SETTINGS], np.flatnonzero(weights > HOPELESS)
         likeliest = int(mixture.weights.argmax())
         new, _ = climbed(theta, mixture.settings[likeliest], float(mixture.sigma2[likeliest]))
         far, theta = mixture.distance(new, theta), new
@@ -102,13 +105,20 @@ def infer(
     if last > NEAR:
         theta = mode
     mixture = linearised(theta, everything)
-    drawn = draw_places(names, theta, mixture, mean, sd, number, seed, float(design.s.max()))
+    drawn = draw_places(names, theta, mixture, mean, sd, number, seed, _largest(design))
     noise = float(np.sqrt(mixture.weights @ mixture.sigma2))
     return replace(drawn, draws=settled(names, theta, drawn.draws, design, sd, noise))
 
 
 def draw_places(
-    names: tuple[str, ...], mode: Floats, mixture: Mixture, mean: Floats, sd: Floats, number: int, seed: int, far: float
+    names: tuple[str, ...],
+    mode: Floats,
+    mixture: Mixture,
+    mean: Floats,
+    sd: Floats,
+    number: int,
+    seed: int,
+    far: tuple[float, float],
 ) -> Posterior:
     """Draws of the parameters, those of the place of the bowl made exact given the others.
 
@@ -116,7 +126,7 @@ def draw_places(
     Given the curvature, what the runs say of the place is Gaussian, and so are its priors: the place is drawn from
     their product, and the draw weighted by the product's integral. (Weights of whole draws would have no variance: one
     draw of a nearly flat bowl could outweigh all others.) Many are drawn, and so chosen by their weights that they are
-    spread evenly in the best depth at σ = `far`: limits there then vary little from seed to seed.
+    spread evenly in the best depth at (σ, τ) = `far`: limits there then vary little from seed to seed.
     """
     draws, which = mixture.draw(PROPOSED * number, seed)
     c = names.index("curvature")
@@ -149,11 +159,20 @@ def draw_places(
     log = squares / 2 - np.log(np.einsum("nii->ni", root)).sum(axis=1)
     log += np.linalg.slogdet(inner)[1] / 2 - (~proper).sum() * np.log(flatter)
     weights = np.exp(log - log.max())
-    powers = {"depth": 1.0, "growth": far, "bend": far**2}
+    s, t = far
+    powers = dict(zip(PLACE, (1.0, s, s**2, t, s * t, t**2), strict=True))
     order = np.argsort(sum(draws[:, names.index(name)] * x for name, x in powers.items() if name in names))
     rows = random.permutation(order[evenly(weights[order], number, random)])  # whoever takes some takes any
     different = len(np.unique(rows)) / len(rows)
     return Posterior(names, mode, mixture, draws[rows], which[rows].astype(float), flat, mean, sd, different)
+
+
+def _largest(design: Design) -> tuple[float, float]:
+    """σ of the largest size, and τ of the lengths there, if they follow the size."""
+    if design.t is None or np.ptp(design.s) == 0:
+        return float(design.s.max()), 0.0
+    slope, at = np.polyfit(design.s, design.t, 1)
+    return float(design.s.max()), float(at + slope * design.s.max())
 
 
 def settled(names: tuple[str, ...], mode: Floats, draws: Floats, design: Design, sd: Floats, noise: float) -> Floats:

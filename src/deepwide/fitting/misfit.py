@@ -63,6 +63,17 @@ class Missed(NamedTuple):
         return np.asarray(np.einsum("k,kij->ij", np.square(self), by_kind))
 
 
+class RunNoise(NamedTuple):
+    """Of a single run: its standard deviation at τ = 0, and how fast it falls with τ."""
+
+    sd: float
+    falls: float = 0.0
+
+    def at(self, design: Design) -> Floats:
+        """At each place."""
+        return self.sd * np.exp(-self.falls * (np.zeros_like(design.s) if design.t is None else design.t))
+
+
 class Carried(NamedTuple):
     """What is missed at runs, carried to other places (kriging; Krige 1951): weights (runs, places), and the variance
     of a new run there that is left."""
@@ -71,12 +82,12 @@ class Carried(NamedTuple):
     left: Floats
 
 
-def carry(missed: Missed, noise: float, runs: Design, places: Design) -> Carried:
-    """From runs, each with this noise, to places."""
+def carry(missed: Missed, noise: RunNoise, runs: Design, places: Design) -> Carried:
+    """From runs to places."""
     whole = Design(
         *(None if a is None or b is None else np.concatenate([a, b]) for a, b in zip(runs, places, strict=True))  # type: ignore[arg-type]
     )
     K, n = missed.covariance(whole), len(runs.s)
-    weights = np.asarray(np.linalg.solve(K[:n, :n] + (noise**2 + 1e-12) * np.eye(n), K[:n, n:]), dtype=float)
+    weights = np.asarray(np.linalg.solve(K[:n, :n] + np.diag(noise.at(runs) ** 2 + 1e-12), K[:n, n:]), dtype=float)
     left = np.diag(K)[n:] - np.einsum("ij,ij->j", K[:n, n:], weights)
-    return Carried(weights, np.maximum(left, 0.0) + noise**2)
+    return Carried(weights, np.maximum(left, 0.0) + noise.at(places) ** 2)

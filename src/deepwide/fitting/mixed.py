@@ -1,11 +1,12 @@
 """Linear regression on cells with Gaussian priors, unknown variance components and correlated misfit.
 
-    y = Xθ + u + ε,   θ ~ N(μ, diag(s²)) (s = ∞: flat),   cov(u + ε) = σ²·[w·M + (1 − w)·I + Σ rⱼ²·Kⱼ]
+    y = Xθ + u + ε,   θ ~ N(μ, diag(s²)) (s = ∞: flat),   cov(u + ε) = σ²·[G(w·M + (1 − w)·I)G + Σ rⱼ²·Kⱼ]
 
 A cell is all runs that differ in nothing but the seed, y its mean ln loss, M the covariance of these means per unit of
 seed variance (1/seeds on the diagonal). w is the seeds' share of a single run's variance, the rest belongs to the cell;
-K are correlation matrices of what the model misses smoothly. Nobody knows σ, w and r, and one estimate of them would be
-taken for the truth, so they are summed over on a grid: the posterior of θ is a mixture of normals.
+G = diag(e^(−hτ)) lets the noise fall with length, τ = ln tokens; K are correlation matrices of what the model misses
+smoothly. Nobody knows σ, w, h and r, and one estimate of them would be taken for the truth, so they are summed over on
+a grid: the posterior of θ is a mixture of normals.
 
 σ has a prior (NOISE). Where parameters are nearly as many as cells, residuals say little about it: σ² estimated from
 them was 0.58 of the truth with 8 shapes, and intervals were too narrow.
@@ -29,6 +30,10 @@ ZOOMS = 3  # times that the range is drawn closer
 NEGLIGIBLE = 1e-6  # weight of a point of the grid
 USUAL_NOISE = 0.01
 SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
+# h, where lengths differ: seeds of our own networks differ by 1.4% of loss after 2M tokens and by 0.6% after 8M (0.6),
+# late checkpoints of large ones do not (0).
+FALLS = ((0.0, 0.4), (0.3, 0.25), (0.6, 0.2), (0.9, 0.15))
+KERNELS = 2  # the first column of a setting that is an r; before it w and h
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
 MISFIT = ((0.0, 0.78), (0.5, 0.1), (1.0, 0.08), (2.0, 0.04))
@@ -42,7 +47,7 @@ MOST_RANK = 200  # of a kernel
 
 
 class Cells(NamedTuple):
-    """The mean of each cell, the covariance of these means per unit of seed variance, and what is left within cells.
+    """The mean of each cell, the covariance of these means per unit of seed variance, and what is left within each.
 
     The covariance is diag(M) + shared·sharedᵀ (M may also be the whole matrix).
     """
@@ -50,9 +55,19 @@ class Cells(NamedTuple):
     first: Integers  # a row of each cell
     y: Floats
     M: Floats
-    within: float  # sum of squares
-    within_dof: int
+    within: Floats  # sums of squares
+    within_dof: Floats  # what seeds share takes a part of each
     shared: Floats | None = None  # (cells, seeds − 1): from removing what seeds share
+    t: Floats | None = None  # ln tokens, where lengths differ
+
+    def falling(self, h: float) -> Floats:
+        """Of each cell, how its noise differs from that at τ = 0, if it falls with length as h says."""
+        return np.ones(len(self.y)) if self.t is None else np.exp(-h * self.t)
+
+    def between_seeds(self, h: float = 0.0) -> float | None:
+        """Standard deviation between seeds, at τ = 0; None where no cell was repeated."""
+        dof = float(self.within_dof.sum())
+        return math.sqrt(float((self.within / self.falling(h) ** 2).sum()) / dof) if dof > 0 else None
 
 
 def cell_means(y: Floats, groups: Integers, seed: Integers, censored: Numbers) -> Cells:
@@ -76,9 +91,11 @@ def cell_means(y: Floats, groups: Integers, seed: Integers, censored: Numbers) -
     means = np.bincount(cell, y) / count
     free = ~censored
     seen = np.bincount(cell, free)
-    off = (y - (np.bincount(cell, np.where(free, y, 0.0)) / np.maximum(seen, 1))[cell])[free]
-    dof = int(free.sum() - len(np.unique(cell[free]))) - spent
-    return Cells(first, means, 1 / count, float(off @ off) if dof > 0 else 0.0, max(dof, 0), shared)
+    off = np.where(free, y - (np.bincount(cell, np.where(free, y, 0.0)) / np.maximum(seen, 1))[cell], 0.0)
+    dof = np.maximum(seen - 1, 0.0)
+    left = max(1 - spent / dof.sum(), 0.0) if dof.any() else 0.0
+    within = np.bincount(cell, off**2) * (left > 0)
+    return Cells(first, means, 1 / count, within, dof * left, shared)
 
 
 def _by_cell(columns: Floats, cell: Integers, count: Integers) -> Floats:
@@ -111,7 +128,7 @@ class Mixture:
     scales: Floats  # (C, k, k): covariances
     dof: float  # cells and repeats beyond the parameters without a prior
     sigma2: Floats  # (C,): variance of a single run about the smooth misfit
-    settings: Floats  # (C, 1 + kernels): w and r
+    settings: Floats  # (C, 2 + kernels): w, h and r
     setting: Integers  # (C,): number of these settings among those given
 
     @property
@@ -171,19 +188,20 @@ def positive(scales: Floats) -> Floats:
     return np.asarray(scales + 1e-12 * np.einsum("ci,ij->cij", diagonal, np.eye(scales.shape[1])))
 
 
-def grid(cells: int, repeated: bool, kernels: Iterable[str]) -> tuple[Floats, Floats]:
-    """The settings (w, r of each kernel, by their names) and their prior weights.
+def grid(cells: int, repeated: bool, kernels: Iterable[str], lengths: bool = False) -> tuple[Floats, Floats]:
+    """The settings (w, h, r of each kernel, by their names) and their prior weights.
 
     >>> grid(24, False, ("smooth", "depth"))[0].shape
-    (16, 3)
+    (16, 4)
     """
     names = tuple(kernels)
     many = cells > FEWER or "curve" in names
     shares = (SHARES[::2] if many else SHARES) if repeated else (1.0,)
-    axes = [[(w, 1 / len(shares)) for w in shares], *[DOUBTS[name] for name in names]]
+    falls = FALLS if lengths else ((0.0, 1.0),)
+    axes = [[(w, 1 / len(shares)) for w in shares], falls, *[DOUBTS[name] for name in names]]
     points = list(itertools.product(*axes))
     if "curve" in names and "depth" in names:  # one of the two misfits that depend on depth, to save time
-        either = [1 + names.index(name) for name in ("smooth", "depth")]
+        either = [KERNELS + names.index(name) for name in ("smooth", "depth")]
         points = [point for point in points if not all(point[i][0] for i in either)]
     settings = np.array([[value for value, _ in point] for point in points])
     prior = np.array([math.prod(weight for _, weight in point) for point in points])
@@ -202,12 +220,15 @@ def posterior(
     proper = np.isfinite(sd)
     start = _near(X, cells.y, mean, sd)  # what is left is small, so that sums of squares lose no digits
     gram, cross, square, log_det = _whitened(cells, np.column_stack([X, cells.y - X @ start]), kernels, settings)
-    w = settings[:, 0]
+    w, h = settings[:, 0], settings[:, 1]
     flat = int((~proper).sum())
-    dof = n - flat + cells.within_dof
+    repeats = float(cells.within_dof.sum())
+    dof = n - flat + repeats
     precision = np.where(proper, 1 / np.where(proper, sd, 1.0) ** 2, 0.0)
     centre = np.where(proper, mean, 0.0) - start
-    fixed = np.log(prior) - log_det / 2 - cells.within_dof / 2 * np.log(w)
+    within = np.array([float((cells.within / cells.falling(each) ** 2).sum()) for each in h])
+    falls = np.array([float(cells.within_dof @ np.log(cells.falling(each))) for each in h])
+    fixed = np.log(prior) - log_det / 2 - repeats / 2 * np.log(w) - falls
 
     def at(log_sigma: Floats) -> tuple[Floats, Floats, Floats]:
         """ln weight, θ and XᵀV⁻¹X + σ²·precision of each setting and σ: (C, S), (C, S, k), (C, S, k, k)."""
@@ -217,7 +238,7 @@ def posterior(
         theta = np.asarray(np.linalg.solve(A, (cross[:, None] + P * centre)[..., None])[..., 0], dtype=float)
         left = square[:, None] - 2 * np.einsum("ci,csi->cs", cross, theta)
         left = np.maximum(left + np.einsum("csi,cij,csj->cs", theta, gram, theta), 0.0)
-        left = left + np.einsum("csi,csi->cs", P, (theta - centre) ** 2) + (cells.within / w)[:, None]
+        left = left + np.einsum("csi,csi->cs", P, (theta - centre) ** 2) + (within / w)[:, None]
         log = fixed[:, None] - np.linalg.slogdet(A)[1] / 2 - left / (2 * s2[:, :, 0])
         log -= (dof - proper.sum()) * log_sigma + ((log_sigma - NOISE[0]) / NOISE[1]) ** 2 / 2
         return log, theta, A
@@ -285,16 +306,17 @@ def _whitened(
     if diagonal.ndim == 2:
         least = np.linalg.eigvalsh(diagonal)[0] / 2
         shared, diagonal = np.linalg.cholesky(diagonal - least * np.eye(len(diagonal))), np.full(len(diagonal), least)
-    factors = [*([] if shared is None else [shared]), *kernels]
-    U = np.column_stack([*factors, np.zeros((len(table), 0))])
-    parts = np.repeat(np.arange(len(factors)), [factor.shape[1] for factor in factors])
-    scale = np.column_stack([*([] if shared is None else [np.sqrt(settings[:, 0])]), settings[:, 1:]])[:, parts]
-    R, k = U.shape[1], table.shape[1] - 1
+    noise = np.zeros((len(table), 0)) if shared is None else shared
+    smooth = np.column_stack([*kernels, np.zeros((len(table), 0))])
+    parts = np.repeat(np.arange(len(kernels)), [kernel.shape[1] for kernel in kernels])
+    scale = np.column_stack([np.repeat(np.sqrt(settings[:, :1]), noise.shape[1], axis=1), settings[:, KERNELS + parts]])
+    R, k = scale.shape[1], table.shape[1] - 1
     whole, log_det = np.empty((len(settings), k + 1, k + 1)), np.empty(len(settings))
-    for w in np.unique(settings[:, 0]):
-        here = settings[:, 0] == w
-        D = w * diagonal + 1 - w
-        both = np.column_stack([U, table]) / np.sqrt(D)[:, None]
+    for w, h in np.unique(settings[:, :KERNELS], axis=0):
+        here = (settings[:, :KERNELS] == (w, h)).all(axis=1)
+        falling = cells.falling(h)
+        D = (w * diagonal + 1 - w) * falling**2
+        both = np.column_stack([falling[:, None] * noise, smooth, table]) / np.sqrt(D)[:, None]
         products = both.T @ both
         S = scale[here]
         B = np.eye(R) + S[:, :, None] * products[:R, :R] * S[:, None, :]

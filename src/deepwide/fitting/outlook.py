@@ -11,14 +11,16 @@ the known sizes nearer to the target.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL, JointFit
-from deepwide.fitting.misfit import Missed
+from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL
+from deepwide.fitting.joint_answer import JointFit
+from deepwide.fitting.misfit import Missed, RunNoise
+from deepwide.fitting.mixed import FALLS
 from deepwide.fitting.model import (
     ENDS,
     GOES_ON,
@@ -31,7 +33,7 @@ from deepwide.fitting.model import (
     jacobian,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Runs
-from deepwide.quantities import Floats
+from deepwide.quantities import Floats, Integers
 
 Goal = Literal["depth", "loss"]
 DRAWS = 12
@@ -41,6 +43,7 @@ ASSUMED_NOISE = 0.005
 ASSUMED_MISFIT = 0.5
 ASSUMED_CURVE = 2.0  # times the noise: what a formula of loss in size and tokens misses, where lengths differ
 WIDE = {"level": 3.0, "curvature": 0.3, "depth": 3.0}  # standard deviations instead of flat priors
+ASSUMED_FALLS = sum(h * weight for h, weight in FALLS)
 CELL_SHARE = 0.5  # of a run's variance that its seeds share, where no shape was repeated
 FEWEST_DRAWS = 50
 SPREADS = (0.5, 3.2)  # of depths a factor e apart, and a factor 12 apart: with more noise a fit asks for less
@@ -70,9 +73,9 @@ class Places:
         )
         return cls(depth, block, total, tokens, counts.astype(float))
 
-    def at(self, rows: Sequence[int]) -> "Places":
+    def at(self, rows: Sequence[int] | Integers) -> "Places":
         """Some of them."""
-        which = list(rows)
+        which = np.asarray(rows, dtype=int)
         columns = (self.depth, self.block_params, self.total_params, self.tokens, self.seeds)
         return Places(*(column[which] for column in columns))
 
@@ -93,17 +96,25 @@ class Outlook:
     centre_tokens: float | None
     share_mean: float | None
     tokens_line: tuple[float, float]  # τ of the target against σ
-    noise: float  # sd of a single run about its cell
-    cell: float  # sd of a cell about the smooth misfit
+    noise: float  # sd of a single run of the mean length about its cell
+    cell: float  # sd of such a cell about the smooth misfit
+    falls: float  # how fast both fall with ln tokens
     misfit: Missed  # but by run: a design may repeat a shape for its noise alone
     assumed: bool  # no fit stands behind it
 
     @property
     def spread(self) -> float:
-        """Σ(ln depth − mean)² of the runs near a size, from which a fit will take it for known (`joint`)."""
+        """`spread_near` from which a fit will take a size for known (`joint`)."""
         curvature = float(np.median(self.draws[:, self.names.index("curvature")]))
         alone = math.hypot(self.noise, self.cell) / (2 * max(curvature, 1e-6))
         return float(np.clip(MARGIN * (alone / WELL) ** 2, *SPREADS))
+
+    def worth(self, places: Places) -> Floats:
+        """What a run says of the best depth at its size, over what one of the mean length does: (curvature/noise)²."""
+        if self.centre_tokens is None:
+            return np.ones(len(places))
+        change = float(np.median(self.draws[:, self.names.index("curvature_tokens")]))
+        return np.asarray((places.tokens / self.centre_tokens) ** (2 * (self.falls + change)))
 
     def coordinates(self, places: Places) -> Design:
         """The model's coordinates of places."""
@@ -150,8 +161,9 @@ class Outlook:
         """The pool and the target (for each end of the known sizes), given the runs before."""
         whole = _joined(before, pool)
         n, design = len(before), self.coordinates(whole)
-        same = _same(design)
-        missed = self.misfit.covariance(design) + self.cell**2 * same
+        falling = RunNoise(1.0, self.falls).at(design)
+        missed = self.misfit.covariance(design) + self.cell**2 * _same(design) * np.outer(falling, falling)
+        noise2 = (self.noise * falling) ** 2
         target = self.gradient(goal, params, ends, share)
         g = target.gradient.reshape(len(self.draws), 2 * len(ends), -1)
         J = np.stack([jacobian(self.names, draw, design) for draw in self.draws])
@@ -160,13 +172,13 @@ class Outlook:
         B = np.einsum("dek,k,djk->dej", g, S, J)
         v = np.einsum("dek,k,dek->de", g, S, g)
         if n:
-            seen = K[:, :n, :n] + np.diag(self.noise**2 / before.seeds + 1e-10)
+            seen = K[:, :n, :n] + np.diag(noise2[:n] / before.seeds + 1e-10)
             gain = np.linalg.solve(seen, np.concatenate([K[:, :n, n:], B[:, :, :n].transpose(0, 2, 1)], axis=2))
             P = len(pool)
             v = v - np.einsum("den,dne->de", B[:, :, :n], gain[:, :, P:])
             B = B[:, :, n:] - np.einsum("den,dnp->dep", B[:, :, :n], gain[:, :, :P])
             K = K[:, n:, n:] - np.einsum("dnp,dnq->dpq", K[:, :n, n:], gain[:, :, :P])
-        return Covariances(K, B, np.maximum(v, 1e-12), target.rest, target.apart, self.noise**2, self.spread)
+        return Covariances(K, B, np.maximum(v, 1e-12), target.rest, target.apart, noise2[n:], self.spread, self.worth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +202,9 @@ class Covariances:
     v: Floats  # (D, 2E)
     rest: Floats  # (E, 2)
     apart: Floats  # (D, E)
-    noise2: float
-    spread: float  # see `Outlook.spread`
+    noise2: Floats  # (P,)
+    spread: float  # see `Outlook`
+    worth: Callable[[Places], Floats]  # likewise
     columns: tuple[Floats, ...] = ()  # (D, P) each
     own: Floats = field(default_factory=lambda: np.zeros(0))  # (D, P): the runs' variances now
     _widths: dict[int, tuple[Floats, Floats]] = field(default_factory=dict)  # of ends, since the last run was taken
@@ -220,8 +233,8 @@ class Covariances:
         column = self.K[:, :, run].copy()
         for taken in self.columns:
             column -= taken * taken[:, run, None]
-        column /= np.sqrt(np.maximum(column[:, run], 0.0) + self.noise2)[:, None]
-        target = self.B[:, :, run] / np.sqrt(np.maximum(self.own[:, run], 0.0) + self.noise2)[:, None]
+        column /= np.sqrt(np.maximum(column[:, run], 0.0) + self.noise2[run])[:, None]
+        target = self.B[:, :, run] / np.sqrt(np.maximum(self.own[:, run], 0.0) + self.noise2[run])[:, None]
         self.v = np.maximum(self.v - target**2, 1e-12)
         self.B = self.B - target[:, :, None] * column[:, None, :]
         self.own = self.own - column**2
@@ -243,7 +256,7 @@ class Covariances:
 
     def floor(self, end: int) -> float:
         """`log_width` if every run of the pool were repeated without end."""
-        K = self.K + np.eye(self.K.shape[1]) * (1e-4 * self.noise2 + 1e-12)
+        K = self.K + np.diag(1e-4 * self.noise2 + 1e-12)
         for taken in self.columns:
             K -= taken[:, :, None] * taken[:, None, :]
         B = self.B[:, 2 * end : 2 * end + 2]
@@ -305,7 +318,7 @@ def outlook_of(
     sd = np.array([WIDE.get(name, PRIORS[name][1]) for name in names])
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
     theta = _prior_draws(names, pool, draws, seed)
-    noise = ASSUMED_NOISE
+    noise, falls = ASSUMED_NOISE, ASSUMED_FALLS
     curve = ASSUMED_CURVE * noise if centre_tokens is not None else 0.0
     misfit = Missed(ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise, curve)
     line = _line(whole, centre, centre_tokens)
@@ -313,7 +326,7 @@ def outlook_of(
     if fit is not None:
         noise, misfit = fit.noise, Missed(*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
         if fit.centre_tokens is not None:
-            line = fit.tokens_line or (0.0, 0.0)
+            line, falls = fit.tokens_line or (0.0, 0.0), fit.noise_falls
         if fit.seed_noise is not None:
             cell = float(np.clip(1 - (fit.seed_noise / max(fit.noise, 1e-12)) ** 2, 0.05, 0.95))
     if usable and fit is not None:
@@ -325,7 +338,18 @@ def outlook_of(
         line = (math.log(length / centre_tokens), 0.0)
     own = noise * math.sqrt(1 - cell)
     return Outlook(
-        names, theta, sd, centre, centre_tokens, share_mean, line, own, noise * math.sqrt(cell), misfit, not usable
+        names,
+        theta,
+        sd,
+        centre,
+        centre_tokens,
+        share_mean,
+        line,
+        own,
+        noise * math.sqrt(cell),
+        falls,
+        misfit,
+        not usable,
     )
 
 
@@ -343,10 +367,11 @@ def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> 
     return theta
 
 
-def spread_near(size: float, *places: Places) -> float:
-    """Σ(ln depth − mean)² of the runs near a size."""
-    x = np.concatenate([np.log(each.depth[np.abs(np.log(each.block_params / size)) < NEARBY]) for each in places])
-    return float(((x - x.mean()) ** 2).sum()) if len(x) else 0.0
+def spread_near(size: float, worth: Callable[[Places], Floats], *places: Places) -> float:
+    """Σ worth·(ln depth − mean)² of the runs near a size."""
+    near = [each.at(np.flatnonzero(np.abs(np.log(each.block_params / size)) < NEARBY)) for each in places]
+    x, weight = np.log(np.concatenate([each.depth for each in near])), np.concatenate([worth(each) for each in near])
+    return float(weight @ (x - weight @ x / weight.sum()) ** 2) if len(x) else 0.0
 
 
 def _line(places: Places, centre: float, centre_tokens: float | None) -> tuple[float, float]:

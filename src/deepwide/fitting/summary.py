@@ -13,7 +13,7 @@ from deepwide.quantities import plural, show_count
 
 if TYPE_CHECKING:
     from deepwide.fitting.answer import Fit
-    from deepwide.fitting.joint import JointFit, Prior
+    from deepwide.fitting.joint_answer import JointFit, Prior
     from deepwide.fitting.ridge import RidgeFit
     from deepwide.fitting.surface import SurfaceFit
     from deepwide.fitting.transition import TransitionFit
@@ -38,6 +38,7 @@ def summarise(fit: "Fit", hints: Mapping[str, str]) -> str:
     noise = noise_by_depth(fit.noise_by_depth) if fit.noise_by_depth else f"{100 * fit.noise:.2g}% of loss"
     if fit.seed_noise is not None:
         noise += f" ({100 * fit.seed_noise:.2g}% between seeds)"
+    noise += fit.noise_elsewhere()
     drawn = "draws of the posterior" if fit.estimated_by == "posterior" else "resamples"
     lines += [*([""] if fit.names else []), f"{count}; noise {noise}; {len(fit.resamples)} {drawn}"]
     if fit.embedding_share is not None and fit.embedding_share[0] >= 0:
