@@ -7,8 +7,8 @@ reach is measured on other sweeps than chose them.
 
 "designed, shorter too" may also run a quarter and a sixteenth of the length; the target is at the full length. There
 the best depth shifts with length as it pleases: by −0.1 to 0.35 per e-fold, which changes with size by up to 0.05 and
-with length by up to 0.06 per e-fold, the bowl's curvature falls by up to a third per e-fold, and loss against length is
-not the model's formula.
+with length by up to 0.06 per e-fold, the bowl's curvature falls by up to a third per e-fold, noise by up
+to 0.8 per e-fold (in logarithms), and loss against length is not the model's formula.
 
 `python -m benchmarks.design --out results/design/simulated.json`; interrupted, it resumes.
 """
@@ -50,6 +50,7 @@ BUDGETS_SHORTER = (0.25, 0.5, 1.0, 2.0)
 SHORTER = (1.0, 0.25, 0.0625)  # of the length
 SHIFTS = ((-0.1, 0.35), (-0.05, 0.05), (-0.03, 0.03))  # per e-fold of length, and size, and length
 FLATTER = (-0.4, 0.05)  # by how much the bowl does, per e-fold of length: ln of its curvature
+FALLS = (0.0, 0.8)  # by how much noise does: ln of it
 CURVE = 0.005  # sd of what loss against size and length has besides
 TOKENS = 8e7
 TO_CHOOSE, TO_JUDGE = 5, 15  # sweeps of each uniform grid, and of those that were chosen
@@ -67,6 +68,7 @@ class World:
     y: Floats
     largest_cost: float
     tokens: float | None = None  # of the target, where there are several lengths
+    falls: float = 0.0  # ln of the noise, per e-fold of tokens
 
     @property
     def target(self) -> float:
@@ -93,7 +95,8 @@ class World:
             shared = np.random.default_rng([self.seed, 10_000 + seed]).normal(0, 0.003)
             rows.append(pick)
             seeds.append(seed)
-            noise.append(own + shared)
+            length = place.tokens[pick] / self.tokens if self.tokens else 1.0
+            noise.append((own + shared) * length**-self.falls)
         columns: dict[str, Any] = {"total_params": place.total_params[rows]} if self.row.ladder else {}
         columns |= {"tokens": place.tokens[rows]} if self.row.ladder or self.tokens else {}
         return Runs.of(
@@ -138,7 +141,7 @@ def shorter(row: Row, seed: int) -> World:
     y = y + np.linalg.cholesky(V + 1e-12 * np.eye(len(N))) @ draw.normal(size=len(N))
     cost = 6 * total * TOKENS * np.exp(t)
     pool = Pool(Places(L, N, total, TOKENS * np.exp(t), np.ones(len(N))), cost, np.full(len(N), 8))
-    return World(row, seed, pool, np.tile(one.size, number), y, one.largest_cost, TOKENS)
+    return World(row, seed, pool, np.tile(one.size, number), y, one.largest_cost, TOKENS, draw.uniform(*FALLS))
 
 
 def designed(here: World, budget: float) -> Iterator[tuple[list[int], float]]:
