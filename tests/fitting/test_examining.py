@@ -103,6 +103,13 @@ def test_a_width_that_hides_another_run_breaks_nothing(seed: int) -> None:
     assert fit.runs <= 24
 
 
+def test_an_accuracy_that_is_read_as_a_loss_is_named() -> None:
+    runs = sweep(seeds=1)
+    accuracies = replace(runs, loss=1 / runs.loss)
+    assert "losses-rise" in codes(fit_joint(accuracies, bootstrap=200).warnings)
+    assert "losses-rise" not in codes(fit_joint(runs, bootstrap=200).warnings)
+
+
 @pytest.mark.parametrize(("tokens", "warned"), [((5e9, 5.0), True), ((5.0, 7.0), True), ((2e7, 3e11), False)])
 def test_tokens_in_several_units_are_warned_of(tokens: tuple[float, float], warned: bool) -> None:
     runs = sweep(seeds=1)

@@ -12,7 +12,7 @@ NUMBERS = {
     "shallow": 2, "deep": 4, "depths": [2, 4], "noises": [0.01, 0.02], "minimum": 1.5, "lengths": 4, "exponent": True,
     "value": 3.5, "low": 1.0, "high": 4.0, "row": 26, "others_in_group": 1, "errors": 1.4, "others": 2, "resamples": 50,
     "inside": 0, "percent": 12.0, "flops": 1e20, "left_out": 3, "blank": True, "words": {"queued": 2},
-    "probability": 0.6, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
+    "probability": 0.6, "correlation": 0.9, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
     "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 450.0, "seen": True, "best": 9.5,
     "expected": 2.1, "loss": 2.5, "shapes": 3, "settings": {"batch": [8.0, 16.0], "optimizer": ["adam", "lion"]},
     "groups": ["depth 2 at 10K", "depth 4 at 20K"], "by": 1.2, "length": 8e6, "at": 2e5,

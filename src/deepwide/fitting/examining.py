@@ -95,7 +95,8 @@ def about_assumptions(
         notes.append(note("growth-assumed", times=math.exp(np.ptp(design.s))))
     if len(cells.y) - len(names) < FEW_CELLS:
         notes.append(note("few-cells", cells=len(cells.y), parameters=len(names)))
-    notes += [*cautions.about_tokens(runs), *cautions.about_blocks(runs), *cautions.about_totals(runs)]
+    about = (cautions.about_losses, cautions.about_tokens, cautions.about_blocks, cautions.about_totals)
+    notes += [each for caution in about for each in caution(runs)]
     return [*notes, *([] if "run" in kernels else cautions.about_checkpoints(runs))]
 
 

@@ -339,6 +339,9 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"the runs had {show_count(round(low))} to {show_count(round(high))} tokens: check that all are in one unit, "
         "since the best depth is stated for a length"
     ),
+    "losses-rise": lambda correlation: (
+        f"losses rise with size (rank correlation {correlation:.2f}), as accuracies do: check that the column is a loss"
+    ),
     "losses-unread": lambda name, others: (
         f"loss is the column '{name}', of training, and {joined([repr(other) for other in others])} "
         f"{'looks' if len(others) == 1 else 'look'} like a loss too: choose one of them if it is the loss you want"
