@@ -129,6 +129,8 @@ class Row:
     near: float = field(default=0.0, repr=False)  # fit again without depths farther than this factor from the best
     untold: bool = field(default=False, repr=False)  # the table has no totals
     by_width: float = field(default=0.0, repr=False)  # sd of each size's own offset
+    falls: float = field(default=0.0, repr=False)  # ln of the noise, per e-fold of tokens
+    flatter: float = field(default=0.0, repr=False)  # ln of the bowl's curvature, likewise
 
     @property
     def best(self) -> tuple[Best, tuple[float, ...]]:
@@ -204,6 +206,8 @@ NEWEST = (
     Row("3 lengths of each shape, a run's own noise 0.3%", "K", noise=0.002, run=0.003, lengths_per_run=3, **LARGE),  # type: ignore[arg-type]
     Row("12 shapes on a ladder", "l", **LARGE),  # type: ignore[arg-type]
     *(Row(f"truth {truth}, widths × depths", "D", truth) for truth in ("ceiling", "levine")),  # a user's question
+    *(Row("noise falls with length", design, falls=0.4, **LARGE) for design in "RL"),  # type: ignore[arg-type]
+    Row("noise falls with length, the bowl too", "R", falls=0.4, flatter=-0.25, **LARGE),  # type: ignore[arg-type]
 )
 
 
@@ -299,6 +303,7 @@ def mean_loss(row: Row, p: Floats, L: Floats, N: Floats, D: Floats) -> Floats:
     """The truth: p is c, floor, scale, power, (tokens' scale and power), then the best depth's own."""
     best, _ = row.best
     c, floor, scale, alpha, data, beta = p[:6]
+    c = c * (D / np.exp(np.log(D).mean())) ** row.flatter
     z = np.log(L) - best(p[6:], np.log(N))
     side = np.where(z < 0, row.steeper, 1.0)
     off = c * side * z**2
@@ -325,7 +330,7 @@ def mean_loss(row: Row, p: Floats, L: Floats, N: Floats, D: Floats) -> Floats:
     return np.asarray(np.log(floor + reducible) + off)
 
 
-def covariance(row: Row, L: Floats, N: Floats) -> Floats:
+def covariance(row: Row, L: Floats, N: Floats, D: Floats | None = None) -> Floats:
     """Of the cells' mean ln loss, seeds included (Gaussian rows; of others the Gaussian part)."""
     n, x = np.log(N), np.log(L)
     count = np.resize(row.seeds, len(N))
@@ -334,6 +339,8 @@ def covariance(row: Row, L: Floats, N: Floats) -> Floats:
         single = single * (2 * 4 ** -((n - n.min()) / np.ptp(n))) ** 2
     if row.by_depth:
         single = single * L / 2
+    if D is not None:
+        single = single * (D / np.exp(np.log(D).mean())) ** (-2 * row.falls)
     V = np.diag(single / count + row.cell**2)
     if row.smooth:  # Matérn 3/2, rougher than what the model allows for
         apart = [np.subtract.outer(v, v) / long for v, long in zip((n, x), row.lengths, strict=True)]
@@ -365,7 +372,7 @@ def sweep(row: Row, seed: int) -> Runs:
     cells = covariance(replace(row, noise=0.0, by_size=False, by_depth=False), L, N)
     y = y + np.linalg.cholesky(cells + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
     single = np.sqrt(
-        np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, run=0.0, by_width=0.0, seeds=(1,)), L, N))
+        np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, run=0.0, by_width=0.0, seeds=(1,)), L, N, D))
     )
     number = np.concatenate([np.arange(k) for k in count])
     cell = np.repeat(np.arange(len(N)), count)
@@ -406,7 +413,7 @@ def oracle(row: Row, learns_skew: bool = False) -> Floats:
         J = np.column_stack([J, (mean_loss(up, p, L, N, D) - mean_loss(down, p, L, N, D)) / 2e-5])
         known = [*known, 0.0]
     weak = np.diag(known)
-    information = J.T @ np.linalg.solve(covariance(row, L, N), J) + weak
+    information = J.T @ np.linalg.solve(covariance(row, L, N, D), J) + weak
     n = np.array([np.log(N).mean(), np.log(N).max(), np.log(N).max() + math.log(10), np.log(N).max() + math.log(100)])
     best = row.best[0]
     g = np.zeros((4, J.shape[1]))

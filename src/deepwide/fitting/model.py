@@ -30,7 +30,7 @@ PRIORS: Mapping[str, tuple[float, float]] = {  # mean and standard deviation
     "embeddings": (0.5, 0.5),  # how much of one counts as size: 0 only blocks do, 1 the total does
     "curvature": FLAT,
     "curvature_size": (0.0, 0.08),
-    "curvature_tokens": (-0.15, 0.15),  # with no prior: Gemstones −0.07 and −0.23, Morph −0.10, our runs −0.12 to −0.48
+    "curvature_tokens": (-0.15, 0.15),  # with no prior: Gemstones −0.07 and −0.22, Morph −0.05, our runs −0.16 to −0.48
     "skew": (0.16, 0.28),  # Morph states 0.17 to 0.44; with no prior our fits of public and own runs say −0.6 to 0.3
     "tail": (0.0, 0.6),  # per e-fold; 1.5: a bowl in width/depth; ours and Morph's runs say −0.7 to 0.7
     "depth": FLAT,
