@@ -38,6 +38,16 @@ def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
     assert "nothing can be stated yet" in design.headline()
 
 
+def test_before_any_fit_it_also_says_what_more_noise_would_give() -> None:
+    design = ask()
+    assert design.if_noisier is not None
+    noise, ratio = design.if_noisier
+    assert noise == pytest.approx(0.015)
+    assert ratio > 1.2 * design.after.ratio
+    assert design.headline().endswith(f" or {ratio:.3g} if noise is 1.5% of loss.")
+    assert ask(runs()).if_noisier is None
+
+
 @settings(max_examples=15)
 @given(budget=st.floats(2e11, 5e13), batch=st.integers(1, 9), known=st.booleans())
 def test_runs_never_cost_more_than_the_budget(budget: float, batch: int, known: bool) -> None:

@@ -55,6 +55,7 @@ class Design(Answer):
     runs: tuple[DesignedRun, ...]
     stages: tuple[Stage, ...]
     frontier: tuple[tuple[float, float], ...]  # of the budget, and high/low that so much should give
+    if_noisier: tuple[float, float] | None = None  # before any fit: a noise above the assumed one, and high/low with it
     floor: float  # high/low that no number of runs of what may be run would pass
     stop: Note | None = None  # why no run is chosen
     notes: tuple[Note, ...] = ()
@@ -97,8 +98,14 @@ class Design(Answer):
         flops = sum(run.train_flops for run in self.runs)
         return (
             f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
-            f"high/low {_ratio(self.after.ratio)}."
+            f"high/low {_ratio(self.after.ratio)}{self._if_noisier()}."
         )
+
+    def _if_noisier(self) -> str:
+        if self.if_noisier is None:
+            return ""
+        noise, ratio = self.if_noisier
+        return f", or {_ratio(ratio)} if noise is {100 * noise:.2g}% of loss"
 
     def time(self) -> str:
         """How long the runs should take."""

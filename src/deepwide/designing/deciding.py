@@ -20,6 +20,7 @@ from deepwide.fitting import (
 )
 
 FIT_DRAWS = 1000
+NOISIER = 3.0  # times the noise that is assumed before any run: our own networks of 5K to 400K have had that
 MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaussian outlook makes of it
 
 
@@ -46,6 +47,7 @@ class Decision:
     frontier: tuple[tuple[float, float], ...]  # cost, high/low
     floor: float  # high/low if everything in the pool were run again and again
     floor_share: tuple[float, float]  # of the floor's variance: growth beyond the runs, and the rest
+    if_noisier: tuple[float, float] | None = None  # before any fit: NOISIER times the noise, and high/low at the end
 
 
 def decide(
@@ -84,6 +86,11 @@ def decide(
     enough = cheapest_way(found_ways, lambda log_width: expected(log_width) <= until) if until else None
     way, spent = (enough, enough.costs[-1]) if enough else (best_way(found_ways), budget)
     chosen = batches(way, pool, before, spent, least, not view.assumed) if way else []
+    if_noisier = None
+    if chosen and view.assumed:
+        noisier = view.noisier(NOISIER)
+        noisy = noisier.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
+        if_noisier = noisier.run_noise, expected(_after(chosen, noisy, pool, ends, before)[-1])
     lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
     floor = cov.floor(lowest)
     beyond = math.exp(2 * (cov.beyond(lowest) - floor)) if goal.goal == "depth" else 0.0
@@ -96,6 +103,7 @@ def decide(
         tuple((cost, expected(sd)) for cost, sd in frontier(found_ways)),
         expected(floor),
         (min(beyond, 1.0), max(1 - beyond, 0.0)),
+        if_noisier,
     )
 
 

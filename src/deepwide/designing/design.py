@@ -22,7 +22,7 @@ from deepwide.designing.candidates import (
 from deepwide.designing.choosing import DEPTHS, SHAPES
 from deepwide.designing.deciding import Decision, Goalpost, decide
 from deepwide.errors import DeepwideError, at_least_one, quoted
-from deepwide.fitting import SAME_LENGTH, Goal, Runs, read_runs
+from deepwide.fitting import ASSUMED_NOISE, SAME_LENGTH, Goal, Runs, read_runs
 from deepwide.quantities import parse_count, show_count, show_seconds
 from deepwide.sweeping import Spec, as_spec, runs_folder
 
@@ -191,6 +191,7 @@ def design_next(
         runs=tuple(chosen),
         stages=(*before, now, *([] if stop else _expected(decision, chosen, now))),
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
+        if_noisier=None if stop else decision.if_noisier,
         floor=decision.floor,
         stop=stop,
         notes=(*notes, *_others(runs, used), *_short(options)),
@@ -323,8 +324,8 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     notes = []
     if decision.fit is None:
         text = (
-            "the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep, and has at least "
-            f"{SHAPES} shapes of {DEPTHS} depths"
+            "the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep (noise of "
+            f"{100 * ASSUMED_NOISE:g}% of loss), and has at least {SHAPES} shapes of {DEPTHS} depths"
         )
         notes.append(Note.of("no_fit", text))
     elif decision.interval is None and not decision.fit.declined:

@@ -103,11 +103,21 @@ class Outlook:
     assumed: bool  # no fit stands behind it
 
     @property
+    def run_noise(self) -> float:
+        """Standard deviation of a single run of the mean length, its cell's included."""
+        return math.hypot(self.noise, self.cell)
+
+    @property
     def spread(self) -> float:
         """`spread_near` from which a fit will take a size for known (`joint`)."""
         curvature = float(np.median(self.draws[:, self.names.index("curvature")]))
-        alone = math.hypot(self.noise, self.cell) / (2 * max(curvature, 1e-6))
+        alone = self.run_noise / (2 * max(curvature, 1e-6))
         return float(np.clip(MARGIN * (alone / WELL) ** 2, *SPREADS))
+
+    def noisier(self, times: float) -> "Outlook":
+        """The same with so many times the noise and misfit."""
+        misfit = Missed(*(times * sd for sd in self.misfit))
+        return replace(self, noise=times * self.noise, cell=times * self.cell, misfit=misfit)
 
     def worth(self, places: Places) -> Floats:
         """What a run says of the best depth at its size, over what one of the mean length does: (curvature/noise)²."""
