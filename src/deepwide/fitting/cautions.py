@@ -234,7 +234,7 @@ def about_losses(runs: Runs) -> list[Note]:
     ranks = [np.argsort(np.argsort(column[~runs.diverged])) for column in (runs.loss, runs.block_params)]
     if len(ranks[0]) < 3 or np.ptp(np.log(runs.block_params)) < math.log(2):
         return []
-    rising = float(np.corrcoef(ranks)[0, 1])
+    rising = float(np.atleast_2d(np.corrcoef(ranks))[0, 1])
     return [note("losses-rise", correlation=rising)] if rising > RISING else []
 
 
