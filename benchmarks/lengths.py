@@ -4,8 +4,9 @@ For every set of runs of several lengths: how the curvature and the best depth c
 nothing assumed of the curvature (0 ± 0.5), how noise falls, and how much seeds differ at each length. For the designed
 sweep (results/design/lengths): what its runs say of 411K and 4.11M at 8M tokens as on its day (a change of the
 curvature by 0 ± 0.08, noise the same at all lengths), with the prior on the curvature now, and with noise that may fall
-too, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits; and what the
-cheapest uniform grid of that sweep as narrow costs.
+too, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits. For every
+designed sweep that was stated before it ran: what it says, what the finished sweep says there, and what the cheapest
+uniform grid of the finished one that is as narrow costs.
 
 `python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json`
 """
@@ -15,7 +16,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -36,6 +37,25 @@ LENGTH = 8e6
 LOWER_RATES = (2e10, 5e10, 1e11)
 DESIGNED = Path("results/design/lengths/runs.csv")
 LONG = Path("results/fit/depth-width-long.csv")
+SMALL = Path("results/design/small/pool.csv")
+ENWIK8 = Path("results/fit/depth-width-enwik8.csv")
+
+
+class Stated(NamedTuple):
+    """A designed sweep whose test was stated before it ran: its runs, the finished sweep, the target."""
+
+    runs: Path
+    finished: Path
+    params: float
+    tokens: float
+
+
+STATED = {
+    "shorter": Stated(Path("results/design/shorter/runs.csv"), SMALL, 4e5, 1e6),
+    "lengths": Stated(DESIGNED, LONG, 4.11e6, LENGTH),
+    "again": Stated(Path("results/design/again/runs.csv"), LONG, 4.11e6, LENGTH),
+    "enwik8": Stated(Path("results/design/enwik8/runs.csv"), ENWIK8, 8.44e5, 2e6),
+}
 
 
 def sets(data: Path) -> dict[str, Runs]:
@@ -109,15 +129,8 @@ def misses(runs: Runs, tokens: float) -> float:
 
 def designed() -> dict[str, Any]:
     own, long = read_runs(DESIGNED), read_runs(LONG)
-    params = SIZES["4.11M"]
-    law = fit_joint(long, bootstrap=400, examine=False).law()
-    assert law is not None
-    best = float(law.depth(params).value[0])
     with patch.dict(PRIORS, FORMER), patch(NOISE, ONE_NOISE):
-        stated_by = width(own, range(len(own)), params, LENGTH)
         curvature = fit_joint(own, length=LENGTH, examine=False)["curvature"]
-    assert stated_by is not None
-    grid = best_grid(long, params, stated_by[0], best)
     return {
         "alone": three_ways(own),
         "with the sweep of 8M tokens": three_ways(read_runs([DESIGNED, LONG])),
@@ -125,9 +138,24 @@ def designed() -> dict[str, Any]:
         "curvature of the sweep of 8M tokens": fit_joint(long, examine=False)["curvature"],
         "runs of 1M tokens miss by %": misses(own, 1e6),
         "runs of 8M tokens miss by %": misses(long, LENGTH),
-        "FLOPs": float(cost_of(own).sum()),
-        "FLOPs of the best grid as narrow": grid,
     }
+
+
+def outcome(test: Stated) -> dict[str, Any]:
+    """What the designed sweep says at its target now, beside the finished sweep and its cheapest grid as narrow."""
+    own, finished = read_runs(test.runs), read_runs(test.finished)
+    law = fit_joint(finished, bootstrap=400, examine=False).law()
+    assert law is not None
+    best = [float(value[0]) for value in law.depth(test.params)]
+    fit = fit_joint(own, length=test.tokens, examine=False)
+    said = fit.best_depth(test.params)[0]
+    result: dict[str, Any] = {"runs": len(own), "says": [said.value, said.low, said.high], "finished sweep says": best}
+    stated_by = width(own, range(len(own)), test.params, test.tokens)
+    assert stated_by is not None
+    result["noise %"] = {show_count(round(end)): 100 * fit.noise * fit.falling(end) for end in fit.tokens_range or ()}
+    result["FLOPs"] = float(cost_of(own).sum())
+    result["FLOPs of the finished sweep"] = float(cost_of(finished).sum())
+    return result | {"FLOPs of the best grid as narrow": best_grid(finished, test.params, stated_by[0], best[0])}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -137,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     result = {"command": COMMAND, "sets": {name: of_set(runs) for name, runs in sets(args.data).items()}}
     result["designed"] = designed()
+    result["stated"] = {name: outcome(test) for name, test in STATED.items() if test.runs.exists()}
     rounded = json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.4g}"))
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(rounded, indent=1, ensure_ascii=False) + "\n")
