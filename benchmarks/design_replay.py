@@ -102,7 +102,7 @@ def width(
     return math.log(high / low), low, high
 
 
-def best_grid(runs: Runs, params: float, widest: float, best: float) -> float | None:
+def best_grid(runs: Runs, params: float, widest: float, best: float, tokens: float | None = None) -> float | None:
     """FLOPs of the cheapest uniform grid of the pool whose interval is as narrow and holds the whole pool's estimate.
 
     A grid is some depths at some sizes, one run of each cell that the pool has. Sizes within a factor √2 count as one,
@@ -119,7 +119,7 @@ def best_grid(runs: Runs, params: float, widest: float, best: float) -> float | 
         for depths in _subsets(np.unique(depth[one]).tolist(), 3)
     }
     for rows in sorted(grids, key=lambda rows: float(cost[list(rows)].sum())):
-        stated = width(runs, rows, params)
+        stated = width(runs, rows, params, tokens)
         if stated and stated[0] <= widest and stated[1] <= best <= stated[2]:
             return float(cost[list(rows)].sum())
     return None
@@ -134,9 +134,11 @@ def measure(runs: Runs) -> dict[str, Any]:
     runs = runs.select(~runs.diverged)
     params = 10 * float(runs.block_params.max())
     share = float(np.nan_to_num(np.log(runs.total_params / runs.block_params)).min())
-    goal = Goalpost("depth", params, share)
-    law = fit_joint(runs, bootstrap=400, examine=False).law()
-    whole = width(runs, range(len(runs)), params)
+    # Where lengths differ, for one and the same: that of some runs would be theirs.
+    tokens = float(np.exp(np.log(runs.tokens).mean())) if runs.several_lengths else None
+    goal = Goalpost("depth", params, share, tokens)
+    law = fit_joint(runs, length=tokens, bootstrap=400, examine=False).law()
+    whole = width(runs, range(len(runs)), params, tokens)
     if law is None or whole is None:
         return {"refused": "the whole pool shows no best depth"}
     best, total = float(law.depth(params).value[0]), float(cost_of(runs).sum())
@@ -144,11 +146,11 @@ def measure(runs: Runs) -> dict[str, Any]:
     inside: dict[str, bool] = {}
     for step in STEPS:
         for name, chosen in ways(runs, goal, step * total) if len(reached) < ORDERS + 2 else ():
-            stated = None if name in reached else width(runs, chosen, params)
+            stated = None if name in reached else width(runs, chosen, params, tokens)
             if stated and stated[0] <= WIDER * whole[0]:
                 reached[name] = float(cost_of(runs)[chosen].sum()) / total
                 inside[name] = stated[1] <= best <= stated[2]
-    grid = best_grid(runs, params, WIDER * whole[0], best)
+    grid = best_grid(runs, params, WIDER * whole[0], best, tokens)
     random = [reached.get(f"random {seed}", 1.0) for seed in range(ORDERS)]
     return {
         "runs": len(runs), "high/low of all": math.exp(whole[0]), "best depth by all": best,

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.design_replay import best_grid, cost_of, several_lengths, width
+from benchmarks.design_replay import best_grid, cost_of, in_order, several_lengths, width
 from benchmarks.prediction import gemstones, gemstones_file
 from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
 from deepwide.quantities import show_count
@@ -34,6 +34,7 @@ NOISE = "deepwide.fitting.mixed.FALLS"
 ONE_NOISE = ((0.0, 1.0),)
 SIZES = {"411K": 4.11e5, "4.11M": 4.11e6}
 LENGTH = 8e6
+ORDERS = 15  # random ones
 LOWER_RATES = (2e10, 5e10, 1e11)
 DESIGNED = Path("results/design/lengths/runs.csv")
 LONG = Path("results/fit/depth-width-long.csv")
@@ -155,7 +156,20 @@ def outcome(test: Stated) -> dict[str, Any]:
     result["noise %"] = {show_count(round(end)): 100 * fit.noise * fit.falling(end) for end in fit.tokens_range or ()}
     result["FLOPs"] = float(cost_of(own).sum())
     result["FLOPs of the finished sweep"] = float(cost_of(finished).sum())
-    return result | {"FLOPs of the best grid as narrow": best_grid(finished, test.params, stated_by[0], best[0])}
+    result["FLOPs of the best grid as narrow"] = best_grid(finished, test.params, stated_by[0], best[0])
+    return result | at_random(finished, test.params, result["FLOPs"])
+
+
+def at_random(finished: Runs, params: float, flops: float) -> dict[str, Any]:
+    """What as many FLOPs of the finished sweep's runs in random order state: median high/low, None without end."""
+    orders = [np.random.default_rng(seed).permutation(len(finished)).tolist() for seed in range(ORDERS)]
+    stated_by = [width(finished, in_order(finished, order, flops), params) for order in orders]
+    middle = float(np.median([math.inf if each is None else each[0] for each in stated_by]))
+    return {
+        "random order of the same FLOPs, high/low": math.exp(middle) if middle < math.log(1e6) else None,
+        "random orders": ORDERS,
+        "random orders that state nothing": sum(each is None for each in stated_by),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

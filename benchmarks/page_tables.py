@@ -89,18 +89,23 @@ def fit_tables() -> list[str]:
 
 def design_tables() -> list[str]:
     """What choosing runs saves, simulated and on real pools."""
-    simulated = [saving_table(), promise_table(), limit_table(), shorter_table()]
-    return [*simulated, replay_table(), branches_table(), lengths_table()]
+    simulated = [saving_table(), promise_table(), limit_table(), *map(shorter_table, SHORTER)]
+    return [*simulated, replay_table(), branches_table(), lengths_table(), stated_table()]
 
 
+SHORTER = {
+    "designed, shorter too": "all lengths alike",
+    "designed, shorter too, noise falls": "noise falls with length",
+}
 HONEST = 0.85  # coverage below which a saving is none
 
 
 def saving_table() -> str:
     """FLOPs of other ways over those of a designed sweep for the same interval; coverage of both in brackets."""
     rows = [
-        "| what is simulated | high/low | designed covers | best grid | random order | cheapest first | shorter too |",
-        "|---|---|---|---|---|---|---|",
+        "| what is simulated | high/low | designed covers | best grid | random order | cheapest first | shorter too |"
+        " the same, noise falls |",
+        "|---" * 8 + "|",
     ]
     for name, row in result("design/simulated.json")["rows"].items():
         for ratio, costs in row.get("same interval", {}).items():
@@ -109,7 +114,7 @@ def saving_table() -> str:
             if own is None:
                 continue
             shown = []
-            for way in ("grid", "random order", "cheapest first", "designed, shorter too"):
+            for way in ("grid", "random order", "cheapest first", *SHORTER):
                 if way not in costs:
                     shown.append("–")
                     continue
@@ -201,17 +206,35 @@ def lengths_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def shorter_table() -> str:
+def shorter_table(way: str) -> str:
     """Designed sweeps that may run shorter lengths: coverage, and what was promised."""
-    heads = ("what is simulated", *(f"budget {budget}" for budget in ("0.25", "0.5", "1", "2")))
+    heads = (SHORTER[way], *(f"budget {budget}" for budget in ("0.25", "0.5", "1", "2")))
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, row in result("design/simulated.json")["rows"].items():
-        if points := row.get("designed, shorter too"):
+        if points := row.get(way):
             cells = [
                 f"{100 * point['coverage']:.0f}% ({point['high/low']:.3g}; {point['promised high/low']:.3g})"
                 for point in points.values()
             ]
             rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def stated_table() -> str:
+    """Real designed sweeps whose test was stated before they ran, by the fit as it is now."""
+    rows = [
+        "| sweep | runs | noise, shortest and longest | says | finished sweep says | holds | best grid | random order |"
+    ]
+    rows += ["|---" * 8 + "|"]
+    for name, test in result("fit/lengths.json")["stated"].items():
+        (value, low, high), there = test["says"], test["finished sweep says"][0]
+        noise = " and ".join(f"{percent:.2g}%" for percent in test["noise %"].values())
+        grid = test["FLOPs of the best grid as narrow"]
+        cells = [f"[{name}](../results/design/{name})", str(test["runs"]), noise]
+        cells += [f"{value:.3g} ({low:.3g} to {high:.3g})", f"{there:.3g}", "yes" if low <= there <= high else "no"]
+        cells.append(f"{grid / test['FLOPs']:.2g}×" if grid else "none")
+        cells.append(f"nothing in {test['random orders that state nothing']} of {test['random orders']}")
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
