@@ -25,6 +25,8 @@ HINTS = {  # the option that a note is about
     "losses-several": "--column loss=NAME",
     "embeddings-unknown": "--column total_params=NAME, or --embedding-rows VOCABULARY",
     "curves-misfit": "--where 'block_params>NUMBER'",
+    "stands-out": "--all-runs keeps it",
+    "failed-by-loss": "--all-runs keeps them",
 }
 
 
@@ -74,6 +76,9 @@ def fit(
             show_default="their mean, or as they grow with size",
         ),
     ] = None,
+    all_runs: Annotated[
+        bool, typer.Option("--all-runs", help="joint: keep losses that the other runs do not expect.")
+    ] = False,
     pair: Annotated[list[str] | None, typer.Option(help="Two depths to compare besides neighbours: 2,8.")] = None,
     slope: Annotated[float | None, typer.Option(help="transition: assume b, so that one crossing gives a law.")] = None,
     base: Annotated[
@@ -156,6 +161,7 @@ def fit(
         embedding_rows=float(parse_count(embedding_rows)) if embedding_rows else None,
         counting=count,
         length=float(parse_count(length, "a length in tokens")) if length is not None else None,
+        all_runs=all_runs,
         bootstrap=bootstrap,
         seed=seed,
         noise=noise,

@@ -68,6 +68,7 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "best_of": (lambda value: _several(value, _is(str)), 'a list of columns (["batch"])'),
     "counting": _WORD,
     "length": (_count, "a number of tokens"),
+    "all_runs": _SWITCH,
     "noise": _WORD,
     "slope": (_number, "a number"),
     "pairs": (lambda value: _several(value, _pair), "pairs of depths (((2, 8),))"),

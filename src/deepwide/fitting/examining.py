@@ -1,6 +1,4 @@
-"""What a reader of a joint fit must beware of: runs that did not train or stand out, what is assumed rather than seen,
-what the model misses.
-"""
+"""What a reader of a joint fit must beware of: what is assumed, what the model misses, shapes that decide alone."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +16,6 @@ from deepwide.fitting.model import Design, log_loss
 from deepwide.fitting.regression import as_tuples, variance_inflation
 from deepwide.fitting.runs import Runs
 from deepwide.fitting.words import note
-from deepwide.quantities import Floats, Integers, Numbers
 
 if TYPE_CHECKING:
     from deepwide.fitting.joint_answer import JointFit
@@ -31,17 +28,7 @@ FEW_CELLS = 4  # beyond the parameters
 TOO_CORRELATED = 30.0  # variance inflation of ln depth, ln tokens or the embeddings' share that is mentioned
 MISSES = 0.01  # chance of a lack of fit as large, below which it is mentioned
 OF_A_BEST_DEPTH = ("end-thin", "bowl-skewed", "skew-assumed", "growth-assumed")  # warned of only where there is one
-SUSPECT = 3.5  # times the usual residual, from which a run is left out to see
-STANDS_OUT = 6.0  # standard deviations of what the other runs expect
-SUSPECTS = 3
-LEAST_LEFT = 0.02  # of a run's own noise that a fit leaves in its residual
-MOST_STANDING_OUT = 2
-FAILED = 0.4  # ln of a loss above what others expect, from which a run has not trained
-FAILED_ERRORS = 10.0  # and this many of their standard deviations
-MOST_FAILED = 0.2  # of the runs: if there are more, the others are not what is usual
-REWEIGHTED = 30  # times, towards least absolute deviations
 FAR_LENGTH = 2.0  # times the longest, or the shortest over it
-MANY_RUNS = 5000  # among which one loss hardly matters
 APART = math.log(2.5)  # in ln depth or ln size: from all other runs
 VERY_FAR = math.log(4)
 MOVED = 0.5  # standard deviations
@@ -51,10 +38,10 @@ Again = Callable[[Runs, int], "JointFit"]  # the same fit to other runs, with so
 
 
 def about_runs(fit: "JointFit", runs: Runs, again: Again) -> tuple[Note, ...]:
-    """Runs that stand out, a best depth that none of them has, and those that diverged if they decide."""
+    """A shape far from all others, a best depth that no run has, and runs that diverged if they decide."""
     usual = [each for each in fit.warnings if not (fit.declined and each.code in OF_A_BEST_DEPTH)]
     about = (*usual, *_beyond(fit, runs), *_length_beyond(fit))
-    return (*_standing_out(fit, runs, again), *_apart(fit, runs, again), *about, *_diverged(fit, runs, again))
+    return (*_apart(fit, runs, again), *about, *_diverged(fit, runs, again))
 
 
 def about_assumptions(
@@ -204,86 +191,3 @@ def _moved(one: Interval, other: Interval) -> float:
     """How far apart two depths lie, in standard deviations of the other's logarithm."""
     error = math.log(other.high / other.low) / (2 * Z95) if other.low and other.high else 1.0
     return abs(math.log(one.value / other.value)) / max(error, 1e-9)
-
-
-def failed_runs(runs: Runs, size: Floats) -> Numbers:
-    """Runs that finished with a loss so far above what the others expect that they did not train.
-
-    The others' line in ln size, ln depth and ln tokens is by least absolute deviations, which such runs do not move.
-    """
-    free = ~runs.diverged
-    log = np.log(np.where(free, runs.loss, 1.0))
-    s, x = np.log(size), np.log(runs.depth)
-    columns = [np.ones_like(s), s, x, s**2]
-    if runs.several_lengths and not np.isnan(runs.tokens).any():
-        columns += [np.log(runs.tokens), np.log(runs.tokens) ** 2]
-    X = np.column_stack(columns)
-    X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / np.maximum(X[:, 1:].std(axis=0), 1e-9)
-    weights = free.astype(float)
-    for _ in range(REWEIGHTED):
-        off = log - X @ np.linalg.lstsq(X * np.sqrt(weights)[:, None], log * np.sqrt(weights), rcond=1e-9)[0]
-        weights = free / np.maximum(np.abs(off), 1e-6)
-    spread = 1.4826 * float(np.median(np.abs(off[free]))) if free.any() else 0.0
-    failed = free & (off > max(FAILED, FAILED_ERRORS * spread))
-    return failed if failed.sum() <= MOST_FAILED * len(runs) else np.zeros_like(failed)
-
-
-def about_failed(runs: Runs, size: Floats, failed: Numbers) -> list[Note]:
-    if not failed.any():
-        return []
-    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
-    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
-    return [note("failed-by-loss", count=int(failed.sum()), **where)]
-
-
-def _standing_out(fit: "JointFit", runs: Runs, again: Again) -> list[Note]:
-    """Runs whose loss is not what a fit of the others expects (externally studentised residuals).
-
-    A fit bends towards such a loss, and two of them hide each other: suspects are left out one after the other, and
-    all that were are judged by the last fit; if they do not stand out together, by the fit before.
-    """
-    if len(runs) > MANY_RUNS:
-        return []
-    left, last = np.arange(len(runs)), fit
-    rows: list[int] = []
-    fits: list[JointFit] = []
-    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(last, runs, left, again)) is not None:
-        row, last = without
-        left = left[left != row]
-        rows, fits = [*rows, row], [*fits, last]
-    while rows:
-        expected = [fits[-1]._expected(runs.select([row])) for row in rows]
-        off = [
-            abs(math.log(runs.loss[row] / loss)) / fits[-1]._error(runs.select([row]))
-            for row, loss in zip(rows, expected, strict=True)
-        ]
-        if min(off) > STANDS_OUT:
-            size = runs.size(fit.counting)
-            return [
-                note("stands-out", depth=float(runs.depth[row]), size=float(size[row]), loss=float(runs.loss[row]),
-                     expected=loss, errors=errors)
-                for row, loss, errors in zip(rows, expected, off, strict=True)
-            ]  # fmt: skip
-        rows, fits = rows[:-1], fits[:-1]
-    return []
-
-
-def _without_a_suspect(fit: "JointFit", runs: Runs, left: Integers, again: Again) -> tuple[int, "JointFit"] | None:
-    """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
-    finished = ~runs.diverged[left]
-    if len(fit.residuals) < len(left):  # to the others, a run that they left out did not train
-        return None
-    # By what the others expect: a fit goes through a corner that is far off, and leaves it no residual.
-    off = finished * [
-        abs(run.residual) / max(1 - run.leverage, LEAST_LEFT) / fit.falling(run.tokens) for run in fit.residuals
-    ]
-    if off.max() <= SUSPECT * 1.4826 * np.median(off[finished]):  # 1.4826: from the median to the sd of a normal value
-        return None
-    without = []
-    for row in left[np.argsort(-off)[:SUSPECTS]].tolist():
-        others = runs.select(left[left != row])
-        try:
-            without.append((row, again(others, FEWEST_DRAWS)))
-        except DeepwideError:
-            return None
-    return min(without, key=lambda pair: pair[1]._run_spread)

@@ -12,9 +12,7 @@ from deepwide.fitting.bases import compare_bases
 from deepwide.fitting.examining import (
     FEWEST_DRAWS,
     about_assumptions,
-    about_failed,
     about_runs,
-    failed_runs,
     with_wider_bend,
 )
 from deepwide.fitting.inference import Posterior, infer
@@ -31,6 +29,7 @@ from deepwide.fitting.regression import (
     span_known,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
+from deepwide.fitting.suspects import about_failed, about_standing_out, failed_runs, standing_out
 from deepwide.quantities import Floats, show_count
 
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
@@ -50,11 +49,13 @@ def fit_joint(
     bootstrap: int = 1000,
     seed: int = 0,
     examine: bool = True,
+    all_runs: bool = False,
 ) -> JointFit:
     """The joint model's posterior; `bootstrap` is the number of its draws, 200 to 10,000.
 
     `length` is the tokens of a run for which the best depth is stated, where runs have several (default: their mean,
-    or lengths that grow with size as theirs do). `examine` also looks for what a reader must beware of.
+    or lengths that grow with size as theirs do). `examine` also looks for what a reader must beware of;
+    `all_runs` keeps losses that the other runs do not expect (`suspects`).
     """
     check_resamples(bootstrap, seed)
     if not FEWEST_DRAWS <= bootstrap <= MOST_DRAWS:
@@ -64,7 +65,7 @@ def fit_joint(
         )
     runs.need("depth")
     size = runs.size(counting)
-    failed = failed_runs(runs, size)
+    failed = failed_runs(runs, size) & (not all_runs)
     failures = about_failed(runs, size, failed)
     if failed.any():
         runs, size = runs.select(~failed), size[~failed]
@@ -138,12 +139,20 @@ def fit_joint(
         if separate
         else {},
     )
-    if not examine:
-        return fit
 
     def again(some: Runs, draws: int) -> JointFit:
-        return fit_joint(some, counting=counting, length=length, bootstrap=draws, examine=False)
+        return fit_joint(some, counting=counting, length=length, bootstrap=draws, examine=False, all_runs=True)
 
+    if not all_runs and (suspects := standing_out(fit, runs, size, again)):
+        others = np.delete(np.arange(len(runs)), [suspect.row for suspect in suspects])
+        left = fit_joint(
+            runs.select(others), counting=counting, length=length, bootstrap=bootstrap, seed=seed, examine=examine,
+            all_runs=True,
+        )  # fmt: skip
+        out = about_standing_out(fit, runs, size, suspects, left.params_range[1]) if examine else []
+        return left.model_copy(update={"warnings": (*failures, *out, *left.warnings)})
+    if not examine:
+        return fit
     wider = with_wider_bend(fit, cells, design, seed)
     return fit.model_copy(update={"with_wider_bend": wider, "warnings": (*failures, *about_runs(fit, runs, again))})
 

@@ -358,7 +358,7 @@ class JointFit(Fit):
         return f" at {show_count(round(self.centre_tokens or 0))} tokens, " + " and ".join(ends)
 
     @property
-    def _run_spread(self) -> float:
+    def run_spread(self) -> float:
         """Standard deviation of one run's ln loss about the model."""
         return math.hypot(self.noise, self.run_noise, self.curve_misfit, *self.misfit)
 
@@ -369,13 +369,13 @@ class JointFit(Fit):
             e = np.log(run.total_params / run.block_params) - self.embeddings_mean
         return Design(s, self._log_tokens(s, run.tokens), e, np.log(run.depth))
 
-    def _expected(self, run: Runs) -> float:
+    def expected(self, run: Runs) -> float:
         """The loss of one run, whether the fit shows a best depth or not."""
         place, mode = self._place(run), np.array([self.values])
         log = log_loss(self.names, mode, place) + self._off(mode) @ self._carried(place).weights
         return math.exp(min(max(float(log[0, 0]), -700.0), 700.0))
 
-    def _error(self, run: Runs) -> float:
+    def error(self, run: Runs) -> float:
         """Standard deviation of ln loss of a new run there."""
         place, mode = self._place(run), np.array(self.values)
         carried = self._carried(place)

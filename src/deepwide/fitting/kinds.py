@@ -23,7 +23,7 @@ from deepwide.laws import TransitionLaw
 
 Kind = Literal["joint", "transition", "ridge", "surface"]
 SETTINGS: Mapping[Kind, tuple[str, ...]] = {  # those that not every kind has
-    "joint": ("length",),
+    "joint": ("length", "all_runs"),
     "transition": ("slope", "pairs", "noise"),
     "ridge": ("base", "embeddings", "drift", "noise"),
     "surface": ("terms", "unit", "delta"),
@@ -43,6 +43,7 @@ def fit(
     bootstrap: int = 1000,
     seed: int = 0,
     length: float | None = None,
+    all_runs: bool = False,
     noise: Noise | None = None,
     slope: float | None = None,
     pairs: tuple[tuple[int, int], ...] = (),
@@ -69,8 +70,8 @@ def fit(
     """
     needs("scipy", "fit")
     given: dict[str, Any] = {
-        "length": length, "noise": noise, "slope": slope, "pairs": pairs, "base": base, "embeddings": embeddings,
-        "drift": drift, "terms": terms, "unit": unit, "delta": delta,
+        "length": length, "all_runs": all_runs, "noise": noise, "slope": slope, "pairs": pairs, "base": base,
+        "embeddings": embeddings, "drift": drift, "terms": terms, "unit": unit, "delta": delta,
     }  # fmt: skip
     table: dict[str, Any] = {
         "columns": columns, "where": where, "limits": limits, "embedding_rows": embedding_rows, "best_of": best_of,

@@ -87,6 +87,20 @@ def _shape_apart(
     )
 
 
+def _stands_out(
+    depth: float, size: float, loss: float, expected: float, errors: float, at: float, best: float | None,
+    low: float | None, high: float | None,
+) -> str:  # fmt: skip
+    with_all = "there would be no best depth"
+    if best is not None:
+        with_all = f"the best depth at {show_size(at)} would be {show_interval(Interval(best, low, high))}"
+    return (
+        f"{group_name(depth, size)} has loss {loss:.4g}, where the others expect {expected:.4g} "
+        f"({_factor(errors)} times the noise off): left out, as a mistake, another setting or a run "
+        f"that trained badly; with all runs {with_all}"
+    )
+
+
 _BEYOND = {
     "<": "of {} or more", "<=": "above {}", ">": "of {} or less", ">=": "below {}", "!=": "{}",
     "=": "not within 1% of {}", "nearest": "not the nearest of its run to {}, within 1%",
@@ -370,10 +384,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"the best depth is stated for {show_size(length)} tokens, and the runs had {show_size(low)} to "
         f"{show_size(high)}: how it shifts with tokens beyond them is assumed to go on"
     ),
-    "stands-out": lambda depth, size, loss, expected, errors: (
-        f"{group_name(depth, size)} has loss {loss:.4g}, and a fit without it expects {expected:.4g} "
-        f"({_factor(errors)} times the noise off): if it is a mistake or another setting, leave it out"
-    ),
+    "stands-out": _stands_out,
     "total-below-blocks": lambda rows, depth, size: (
         f"{plural(rows, 'run')} {'has' if rows == 1 else 'have'} fewer total than block parameters, the most so "
         f"{group_name(depth, size)}: a rounded name such as 125M, another count, or a wrong depth or width; their "
