@@ -1,4 +1,4 @@
-"""The tables of docs (design, fit, latency, rank, shape, studies, sweeps) from what results/ keeps."""
+"""The tables of docs (design, fit, joint, latency, rank, shape, studies, sweeps) from what results/ keeps."""
 
 import json
 import re
@@ -82,9 +82,14 @@ def shape_tables() -> list[str]:
 
 
 def fit_tables() -> list[str]:
-    """How sure fits are."""
+    """How sure crossings and their line are."""
+    return [calibration_table()]
+
+
+def joint_tables() -> list[str]:
+    """How sure the joint fit is."""
     later = coverage_table("coverage_later.json", "added later")
-    return [calibration_table(), coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
+    return [coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
 
 
 def design_tables() -> list[str]:

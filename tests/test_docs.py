@@ -18,6 +18,7 @@ from benchmarks.page_tables import (
     ROOT,
     design_tables,
     fit_tables,
+    joint_tables,
     published_studies,
     rank_tables,
     result,
@@ -245,9 +246,10 @@ def test_the_planner_s_page_quotes_the_measured_misses() -> None:
 
 
 def test_the_page_on_fits_shows_what_was_measured() -> None:
-    page = (ROOT / "docs/fit.md").read_text(encoding="utf-8")
-    for table in fit_tables():
-        assert table in page, "docs/fit.md is out of date: run `make docs`"
+    for name, tables in (("fit", fit_tables()), ("joint", joint_tables())):
+        page = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+        for table in tables:
+            assert table in page, f"docs/{name}.md is out of date: run `make docs`"
     speed = result("fit/surface_speed.json")
     seconds = speed["ours"]["seconds_with_1000_resamples"]
     assert shows("docs/fit.md", f"{min(seconds):.1f}", f"{max(seconds):.1f}")

@@ -1,10 +1,11 @@
 """How the joint fit is made: the cells, their posterior, and what its answer needs to know of the runs."""
 
 import math
+from functools import partial
 
 import numpy as np
 
-from deepwide.answers import Z95
+from deepwide.answers import Z95, Note
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions
 from deepwide.fitting.answer import residual_table
@@ -29,7 +30,7 @@ from deepwide.fitting.regression import (
     span_known,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
-from deepwide.fitting.suspects import about_failed, about_standing_out, failed_runs, standing_out
+from deepwide.fitting.suspects import about_standing_out, standing_out, without_failed
 from deepwide.quantities import Floats, show_count
 
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
@@ -64,14 +65,31 @@ def fit_joint(
             f"(bootstrap), not {bootstrap:,}."
         )
     runs.need("depth")
-    size = runs.size(counting)
-    failed = failed_runs(runs, size) & (not all_runs)
-    failures = about_failed(runs, size, failed)
-    if failed.any():
-        runs, size = runs.select(~failed), size[~failed]
-    centre = float(np.exp(np.mean(np.log(size))))
     if length is not None:
         _check_length(runs, length)
+
+    fitted = partial(_fit, counting=counting, length=length, seed=seed, examine=examine)
+    again = partial(_fit, counting=counting, length=length)
+    out: list[Note] = []
+    if not all_runs:
+        runs, out = without_failed(runs, counting)
+    fit = fitted(runs, bootstrap)
+    if suspects := [] if all_runs else standing_out(fit, runs, again):
+        runs = runs.select(np.delete(np.arange(len(runs)), [suspect.row for suspect in suspects]))
+        left = fitted(runs, bootstrap)
+        out += about_standing_out(fit, suspects, left.params_range[1])
+        fit = left
+    if not examine:
+        return fit
+    return fit.model_copy(update={"warnings": (*out, *about_runs(fit, runs, again))})
+
+
+def _fit(
+    runs: Runs, bootstrap: int, *, counting: Counting, length: float | None, seed: int = 0, examine: bool = False
+) -> JointFit:
+    """The posterior of all these runs; `examine` also says what is assumed and what the model misses."""
+    size = runs.size(counting)
+    centre = float(np.exp(np.mean(np.log(size))))
     centre_tokens = float(np.exp(np.mean(np.log(runs.tokens)))) if runs.several_lengths else None
     share = np.log(runs.total_params / runs.block_params)
     counted = counting == "block" and not np.isnan(share).any() and float(np.ptp(share)) > SAME_SHARE
@@ -139,22 +157,7 @@ def fit_joint(
         if separate
         else {},
     )
-
-    def again(some: Runs, draws: int) -> JointFit:
-        return fit_joint(some, counting=counting, length=length, bootstrap=draws, examine=False, all_runs=True)
-
-    if not all_runs and (suspects := standing_out(fit, runs, size, again)):
-        others = np.delete(np.arange(len(runs)), [suspect.row for suspect in suspects])
-        left = fit_joint(
-            runs.select(others), counting=counting, length=length, bootstrap=bootstrap, seed=seed, examine=examine,
-            all_runs=True,
-        )  # fmt: skip
-        out = about_standing_out(fit, runs, size, suspects, left.params_range[1]) if examine else []
-        return left.model_copy(update={"warnings": (*failures, *out, *left.warnings)})
-    if not examine:
-        return fit
-    wider = with_wider_bend(fit, cells, design, seed)
-    return fit.model_copy(update={"with_wider_bend": wider, "warnings": (*failures, *about_runs(fit, runs, again))})
+    return fit.model_copy(update={"with_wider_bend": with_wider_bend(fit, cells, design, seed)}) if examine else fit
 
 
 def _known_sizes(

@@ -231,37 +231,37 @@ def posterior(
     fixed = np.log(prior) - log_det / 2 - repeats / 2 * np.log(w) - falls
 
     def at(log_sigma: Floats) -> tuple[Floats, Floats, Floats]:
-        """ln weight, θ and XᵀV⁻¹X + σ²·precision of each setting and σ: (C, S), (C, S, k), (C, S, k, k)."""
+        """ln weight of each setting and σ, and A and b of which θ = A⁻¹b: (C, S), (C, S, k, k), (C, S, k)."""
         s2 = np.exp(2 * log_sigma)[:, :, None]
         P = s2 * precision
-        A = gram[:, None] + P[..., None] * np.eye(k)
-        theta = np.asarray(np.linalg.solve(A, (cross[:, None] + P * centre)[..., None])[..., 0], dtype=float)
-        left = square[:, None] - 2 * np.einsum("ci,csi->cs", cross, theta)
-        left = np.maximum(left + np.einsum("csi,cij,csj->cs", theta, gram, theta), 0.0)
-        left = left + np.einsum("csi,csi->cs", P, (theta - centre) ** 2) + (within / w)[:, None]
-        log = fixed[:, None] - np.linalg.slogdet(A)[1] / 2 - left / (2 * s2[:, :, 0])
+        A, b = gram[:, None] + P[..., None] * np.eye(k), cross[:, None] + P * centre
+        most = square[:, None] + P @ centre**2
+        log_root, taken = _solved(A, b[..., None], most)
+        left = np.maximum(most - (taken[..., 0, :] ** 2).sum(axis=-1), 0.0) + (within / w)[:, None]
+        log = fixed[:, None] - log_root - left / (2 * s2[:, :, 0])
         log -= (dof - proper.sum()) * log_sigma + ((log_sigma - NOISE[0]) / NOISE[1]) ** 2 / 2
-        return log, theta, A
+        return log, A, b
 
     middle, half = np.full(len(w), sum(RANGE) / 2), np.full(len(w), (RANGE[1] - RANGE[0]) / 2)
     for _ in range(ZOOMS):
         log_sigma = middle[:, None] + half[:, None] * POINTS
-        log, _, _ = at(log_sigma)
+        log = at(log_sigma)[0]
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         middle = (weights * log_sigma).sum(axis=1)
         spread = np.sqrt((weights * (log_sigma - middle[:, None]) ** 2).sum(axis=1))
         half = np.minimum(half, 3 * spread + half / len(POINTS))
     log_sigma = middle[:, None] + half[:, None] * POINTS
-    log, theta, A = at(log_sigma)
+    log, A, b = at(log_sigma)
     log = log + np.log(half)[:, None]  # each stands for a range of ln σ that is its setting's own
     weights = np.exp(log - log.max())
     likely = weights > NEGLIGIBLE * weights.sum()
     which = np.nonzero(likely)[0]
     sigma2 = np.exp(2 * log_sigma[likely])
     scales = sigma2[:, None, None] * _inverse(A[likely])
+    theta = np.asarray(np.linalg.solve(A[likely], b[likely][..., None])[..., 0], dtype=float)
     weights = weights[likely] / weights[likely].sum()
-    return Mixture(weights, theta[likely] + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
+    return Mixture(weights, theta + start, scales, float(max(dof, 1)), sigma2, settings[which], which)
 
 
 def squares(cells: Cells, off: Floats, kernels: Sequence[Floats], setting: Floats) -> float:
@@ -275,6 +275,20 @@ def normal_equations(
     """XᵀV⁻¹X and XᵀV⁻¹off with one setting."""
     gram, cross, _, _ = _whitened(cells, np.column_stack([X, off]), kernels, setting[None])
     return gram[0], cross[0]
+
+
+def _solved(A: Floats, b: Floats, most: Floats) -> tuple[Floats, Floats]:
+    """ln|L| and (L⁻¹b)ᵀ of many A = L·Lᵀ, where no eigenvalue of bᵀA⁻¹b is above `most`.
+
+    Both are in the root of [A, b; bᵀ, M] with M large enough: numpy has no triangular solve for many matrices at once,
+    and its general one takes as long again.
+    """
+    R, k = b.shape[-2:]
+    whole = np.empty((*A.shape[:-2], R + k, R + k))
+    whole[..., :R, :R], whole[..., R:, :R] = A, b.swapaxes(-1, -2)  # cholesky reads the lower half
+    whole[..., R:, R:] = (2 * most + 1)[..., None, None] * np.eye(k)
+    root = np.linalg.cholesky(whole)
+    return np.log(np.einsum("...rr->...r", root[..., :R, :R])).sum(axis=-1), root[..., R:, :R]
 
 
 def _inverse(A: Floats) -> Floats:
@@ -320,8 +334,8 @@ def _whitened(
         products = both.T @ both
         S = scale[here]
         B = np.eye(R) + S[:, :, None] * products[:R, :R] * S[:, None, :]
-        root = np.linalg.cholesky(B)
-        taken = np.linalg.solve(root, S[:, :, None] * products[:R, R:])
-        whole[here] = products[R:, R:] - np.einsum("cri,crj->cij", taken, taken)
-        log_det[here] = np.log(D).sum() + 2 * np.log(np.einsum("cii->ci", root)).sum(axis=1)
+        b = S[:, :, None] * products[:R, R:]
+        log_root, taken = _solved(B, b, np.einsum("crk,crk->c", b, b))
+        whole[here] = products[R:, R:] - taken @ taken.transpose(0, 2, 1)
+        log_det[here] = np.log(D).sum() + 2 * log_root
     return whole[:, :k, :k], whole[:, :k, k], whole[:, k, k], log_det

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepwide.answers import Note
 from deepwide.errors import DeepwideError
-from deepwide.fitting.runs import Runs
+from deepwide.fitting.runs import Counting, Runs
 from deepwide.fitting.words import note
 from deepwide.quantities import Floats, Integers, Numbers
 
@@ -38,11 +38,25 @@ class Suspect(NamedTuple):
     """A run whose loss is not what a fit of the others expects."""
 
     row: int
+    depth: float
+    size: float
+    loss: float
     expected: float
     errors: float  # standard deviations off
 
 
-def failed_runs(runs: Runs, size: Floats) -> Numbers:
+def without_failed(runs: Runs, counting: Counting) -> tuple[Runs, list[Note]]:
+    """The others of runs that did not train, and a note that names the worst."""
+    size = runs.size(counting)
+    failed = _failed(runs, size)
+    if not failed.any():
+        return runs, []
+    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
+    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
+    return runs.select(~failed), [note("failed-by-loss", count=int(failed.sum()), **where)]
+
+
+def _failed(runs: Runs, size: Floats) -> Numbers:
     """Runs that finished with a loss so far above what the others expect that they did not train.
 
     The others' line in ln size, ln depth and ln tokens is by least absolute deviations, which such runs do not move.
@@ -59,15 +73,7 @@ def failed_runs(runs: Runs, size: Floats) -> Numbers:
     return failed if failed.sum() <= MOST_FAILED * len(runs) else np.zeros_like(failed)
 
 
-def about_failed(runs: Runs, size: Floats, failed: Numbers) -> list[Note]:
-    if not failed.any():
-        return []
-    worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
-    where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
-    return [note("failed-by-loss", count=int(failed.sum()), **where)]
-
-
-def standing_out(fit: "JointFit", runs: Runs, size: Floats, again: Again) -> list[Suspect]:
+def standing_out(fit: "JointFit", runs: Runs, again: Again) -> list[Suspect]:
     """Runs whose loss is not what a fit of the others expects (externally studentised residuals).
 
     A fit bends towards such a loss, and two of them hide each other: suspects are left out one after the other, and
@@ -78,7 +84,7 @@ def standing_out(fit: "JointFit", runs: Runs, size: Floats, again: Again) -> lis
     left, last = np.arange(len(runs)), fit
     rows: list[int] = []
     fits: list[JointFit] = []
-    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(last, runs, size, left, again)) is not None:
+    while len(rows) < MOST_STANDING_OUT and (without := _without_a_suspect(last, runs, left, again)) is not None:
         row, last = without
         left = left[left != row]
         rows, fits = [*rows, row], [*fits, last]
@@ -90,38 +96,27 @@ def standing_out(fit: "JointFit", runs: Runs, size: Floats, again: Again) -> lis
     return []
 
 
-def about_standing_out(fit: "JointFit", runs: Runs, size: Floats, suspects: list[Suspect], at: float) -> list[Note]:
-    """What was left out, and what the fit that had it would say at the others' largest size."""
+def about_standing_out(fit: "JointFit", suspects: list[Suspect], at: float) -> list[Note]:
+    """What was left out, and what `fit`, which had it, says at the others' largest size."""
     best = None if fit.declined else fit.best_depth(at)[0]
     stated = (best.value, best.low, best.high) if best else (None, None, None)
     return [
-        note(
-            "stands-out",
-            depth=float(runs.depth[row]),
-            size=float(size[row]),
-            loss=float(runs.loss[row]),
-            expected=expected,
-            errors=errors,
-            at=at,
-            best=stated[0],
-            low=stated[1],
-            high=stated[2],
-        )
-        for row, expected, errors in suspects
-    ]
+        note("stands-out", depth=each.depth, size=each.size, loss=each.loss, expected=each.expected,
+             errors=each.errors, at=at, best=stated[0], low=stated[1], high=stated[2])
+        for each in suspects
+    ]  # fmt: skip
 
 
 def _judged(fit: "JointFit", runs: Runs, row: int) -> Suspect:
     run = runs.select([row])
+    depth, size, loss = (float(column[0]) for column in (run.depth, run.size(fit.counting), run.loss))
     expected = fit.expected(run)
-    return Suspect(row, expected, abs(math.log(float(runs.loss[row]) / expected)) / fit.error(run))
+    return Suspect(row, depth, size, loss, expected, abs(math.log(loss / expected)) / fit.error(run))
 
 
-def _without_a_suspect(
-    fit: "JointFit", runs: Runs, size: Floats, left: Integers, again: Again
-) -> tuple[int, "JointFit"] | None:
+def _without_a_suspect(fit: "JointFit", runs: Runs, left: Integers, again: Again) -> tuple[int, "JointFit"] | None:
     """Of the runs that are farthest off, the one without which the noise is least, and the fit without it."""
-    suspects = list(dict.fromkeys([*_by_the_fit(fit, runs, left), *_by_a_parabola(runs, size, left)]))
+    suspects = list(dict.fromkeys([*_by_the_fit(fit, runs, left), *_by_a_parabola(runs.select(left), fit.counting)]))
     without = []
     for row in left[suspects].tolist():
         try:
@@ -141,15 +136,14 @@ def _by_the_fit(fit: "JointFit", runs: Runs, left: Integers) -> list[int]:
     return np.argsort(-off)[:SUSPECTS].tolist() if off.max() > SUSPECT * usual else []
 
 
-def _by_a_parabola(runs: Runs, size: Floats, left: Integers) -> list[int]:
+def _by_a_parabola(runs: Runs, counting: Counting) -> list[int]:
     """By the least squares of a parabola in ln size and ln depth, which does not bend as far as the model does."""
-    left_runs = runs.select(left)
-    X = _columns(left_runs, size[left], curved=True)
-    free = ~left_runs.diverged
+    X = _columns(runs, runs.size(counting), curved=True)
+    free = ~runs.diverged
     Q, R = np.linalg.qr(X[free])
     if free.sum() < X.shape[1] + 3 or np.abs(np.diag(R)).min() < 1e-6:
         return []
-    y = np.log(left_runs.loss[free])
+    y = np.log(runs.loss[free])
     off, share = y - Q @ (Q.T @ y), np.maximum(1 - (Q**2).sum(axis=1), LEAST_LEFT)
     others = np.maximum((off @ off - off**2 / share) / (len(y) - X.shape[1] - 1), 1e-12)
     errors = np.zeros(len(free))
