@@ -47,7 +47,7 @@ ROWS = {
     "ladder, tokens = 20·total": Row("ladder", "L", "constant ratio, large", ladder=True),
 }
 BUDGETS = (1.0, 2.0, 4.0, 8.0)  # in runs of the largest size
-BUDGETS_SHORTER = (0.25, 0.5, 1.0, 2.0)
+BUDGETS_SHORTER = (0.25, 0.5, 1.0)
 SHORTER = (1.0, 0.25, 0.0625)  # of the length
 SHIFTS = ((-0.1, 0.35), (-0.05, 0.05), (-0.03, 0.03))  # per e-fold of length, and size, and length
 FLATTER = (-0.4, 0.05)  # by how much the bowl does, per e-fold of length: ln of its curvature

@@ -1,9 +1,12 @@
 """The tables of docs (design, fit, joint, latency, rank, shape, studies, sweeps) from what results/ keeps."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks.mutants import FINDINGS
 from deepwide.quantities import plural, show_count, show_seconds
@@ -89,7 +92,7 @@ def fit_tables() -> list[str]:
 def joint_tables() -> list[str]:
     """How sure the joint fit is."""
     later = coverage_table("coverage_later.json", "added later")
-    return [coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
+    return [cells_table(), coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
 
 
 def design_tables() -> list[str]:
@@ -213,7 +216,7 @@ def lengths_table() -> str:
 
 def shorter_table(way: str) -> str:
     """Designed sweeps that may run shorter lengths: coverage, and what was promised."""
-    heads = (SHORTER[way], *(f"budget {budget}" for budget in ("0.25", "0.5", "1", "2")))
+    heads = (SHORTER[way], *(f"budget {budget}" for budget in ("0.25", "0.5", "1")))
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name, row in result("design/simulated.json")["rows"].items():
         if points := row.get(way):
@@ -267,6 +270,30 @@ def coverage_table(file: str = "coverage.json", what: str = "what is simulated")
         ]
         mark = r" \*" if row["chosen on"] else ""
         rows.append(f"| {name}{mark} | {' | '.join(cells)} | {row['declined']} of {row['sweeps']} |")
+    return "\n".join(rows) + "\n"
+
+
+def cells_table() -> str:
+    """The coverage table in short: how many of its rows hold how often, and how wide intervals are, by place."""
+    measured = result("fit/coverage.json")["rows"]
+    kinds = {
+        "everything varies": [row for name, row in measured.items() if name.startswith("everything")],
+        "one thing differs": [row for name, row in measured.items() if not name.startswith("everything")],
+    }
+    heads = ["rows", "place", "mean", "below 90%", "90 to 98%", "above 98%", "wider than if the formula is known"]
+    heads.append("than if all but the skew is")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for kind, some in kinds.items():
+        for name, place in (("middle", "middle"), ("largest size", "largest"), ("10×", "10x"), ("100×", "100x")):
+            here = [row[place] for row in some]
+            shares = np.array([each["coverage"] for each in here])
+            low, high = int((shares < 0.9).sum()), int((shares > 0.98).sum())
+            cells = [f"{kind} ({len(some)})", name, f"{100 * shares.mean():.1f}%"]
+            cells += [str(low), str(len(some) - low - high), str(high)]
+            for what in KNOWN:
+                known = [math.log(each["high/low"]) / math.log(each[f"high/low if {what} is known"]) for each in here]
+                cells.append(f"{np.median(known):.1f}×")
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
