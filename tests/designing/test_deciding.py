@@ -1,6 +1,7 @@
 """One decision: what is known now is what the fit says, and what is expected follows."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,15 @@ def test_what_is_expected_of_runs_comes_true_on_average() -> None:
         promised.append(math.log(decision.ratios[-1]))
         reached.append(math.log(float(law.depth(1e6).high[0] / law.depth(1e6).low[0])))
     assert np.median(reached) == pytest.approx(np.median(promised), rel=0.2)
+
+
+def test_a_run_that_the_fit_leaves_out_counts_as_not_run() -> None:
+    wrong = replace(RUNS, loss=RUNS.loss * np.where(np.arange(len(RUNS)) == 13, 1.3, 1.0))
+    others = RUNS.select(np.arange(len(RUNS)) != 13)
+    one, other = (decide(runs, pool(), GOAL, 4e6, draws=200) for runs in (wrong, others))
+    assert one.fit
+    assert one.fit.left_out == (13,)
+    assert (one.interval, one.batches, one.ratios) == (other.interval, other.batches, other.ratios)
 
 
 def test_a_loss_can_be_the_goal() -> None:

@@ -20,6 +20,7 @@ def test_a_loss_that_is_far_off_is_left_out_and_named(factors: dict[int, float],
     runs, right = _with_losses_off(factors, seeds), sweep(seeds=seeds)
     fit = fit_joint(runs, bootstrap=200)
     assert fit.runs == len(runs) - len(factors)
+    assert fit.left_out == tuple(sorted(factors))
     named = [dict(note.data) for note in fit.warnings if note.code == "stands-out"]
     assert sorted(each["loss"] for each in named) == pytest.approx(sorted(runs.loss[row] for row in factors))
     for each in named:
@@ -34,6 +35,7 @@ def test_runs_that_did_not_train_are_left_out(factors: dict[int, float]) -> None
     right, off = fit_joint(sweep(seeds=1), bootstrap=200), _with_losses_off(factors, 1)
     fit = fit_joint(off, bootstrap=200)
     worst = max(off.loss[row] for row in factors)
+    assert fit.left_out == tuple(sorted(factors))
     assert fit.runs == len(off) - len(factors)
     assert noted("failed-by-loss", fit.warnings)["count"] == len(factors)
     assert noted("failed-by-loss", fit.warnings)["loss"] == pytest.approx(worst)
@@ -71,7 +73,7 @@ def test_the_largest_deepest_run_cannot_bend_the_answer(factor: float, lengths: 
 def test_all_runs_can_be_kept(factor: float) -> None:
     runs = _with_losses_off({10: factor}, 1)
     fit = fit_joint(runs, bootstrap=200, all_runs=True)
-    assert fit.runs == len(runs)
+    assert (fit.runs, fit.left_out) == (len(runs), ())
     assert not {"stands-out", "failed-by-loss"} & set(codes(fit.warnings))
 
 

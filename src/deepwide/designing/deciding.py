@@ -65,8 +65,10 @@ def decide(
 
     `examine` asks the fit for its warnings.
     """
-    before = Places.of(runs) if runs is not None and len(runs) else Places.none()
     fit = _fit(runs, goal, draws, examine)
+    if fit is not None and runs is not None:  # what a fit leaves out tells nothing
+        runs = runs.select(np.delete(np.arange(len(runs)), fit.left_out))
+    before = Places.of(runs) if runs is not None and len(runs) else Places.none()
     interval = _interval(fit, goal)
     view = outlook_of(fit, before, pool.places, length=goal.tokens)
     largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0

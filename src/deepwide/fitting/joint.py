@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from deepwide.answers import Z95, Note
+from deepwide.answers import Z95
 from deepwide.errors import DeepwideError
 from deepwide.fitting import cautions
 from deepwide.fitting.answer import residual_table
@@ -30,7 +30,7 @@ from deepwide.fitting.regression import (
     span_known,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
-from deepwide.fitting.suspects import about_standing_out, standing_out, without_failed
+from deepwide.fitting.suspects import about_standing_out, standing_out, trained
 from deepwide.quantities import Floats, show_count
 
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
@@ -70,18 +70,16 @@ def fit_joint(
 
     fitted = partial(_fit, counting=counting, length=length, seed=seed, examine=examine)
     again = partial(_fit, counting=counting, length=length)
-    out: list[Note] = []
-    if not all_runs:
-        runs, out = without_failed(runs, counting)
-    fit = fitted(runs, bootstrap)
-    if suspects := [] if all_runs else standing_out(fit, runs, again):
-        runs = runs.select(np.delete(np.arange(len(runs)), [suspect.row for suspect in suspects]))
-        left = fitted(runs, bootstrap)
+    rows, out = (np.arange(len(runs)), []) if all_runs else trained(runs, counting)
+    fit = fitted(runs.select(rows), bootstrap)
+    if suspects := [] if all_runs else standing_out(fit, runs.select(rows), again):
+        rows = np.delete(rows, [suspect.row for suspect in suspects])
+        left = fitted(runs.select(rows), bootstrap)
         out += about_standing_out(fit, suspects, left.params_range[1])
         fit = left
-    if not examine:
-        return fit
-    return fit.model_copy(update={"warnings": (*out, *about_runs(fit, runs, again))})
+    left_out = tuple(np.setdiff1d(np.arange(len(runs)), rows).tolist())
+    warnings = (*out, *about_runs(fit, runs.select(rows), again)) if examine else ()
+    return fit.model_copy(update={"left_out": left_out, "warnings": warnings})
 
 
 def _fit(

@@ -79,6 +79,7 @@ class JointFit(Fit):
     x_range: tuple[float, float]
     known_sizes: tuple[float, float] | None = None  # at which runs show the best depth; None: all (older fits)
     bases: dict[str, float] = Field(default_factory=dict)  # laws of growth: AICc above the least
+    left_out: tuple[int, ...] = ()  # rows, from 0, of runs that did not train or whose loss the others do not expect
 
     def best_depth(self, params: ArrayLike) -> list[Interval]:
         """The depth of least loss at these sizes; raises where the runs show none."""

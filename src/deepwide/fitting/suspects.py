@@ -45,15 +45,16 @@ class Suspect(NamedTuple):
     errors: float  # standard deviations off
 
 
-def without_failed(runs: Runs, counting: Counting) -> tuple[Runs, list[Note]]:
-    """The others of runs that did not train, and a note that names the worst."""
+def trained(runs: Runs, counting: Counting) -> tuple[Integers, list[Note]]:
+    """The rows of runs that trained, and a note that names the worst of the others."""
     size = runs.size(counting)
     failed = _failed(runs, size)
+    rows = np.flatnonzero(~failed)
     if not failed.any():
-        return runs, []
+        return rows, []
     worst = int(np.argmax(np.where(failed, runs.loss, 0.0)))
     where = {"depth": float(runs.depth[worst]), "size": float(size[worst]), "loss": float(runs.loss[worst])}
-    return runs.select(~failed), [note("failed-by-loss", count=int(failed.sum()), **where)]
+    return rows, [note("failed-by-loss", count=int(failed.sum()), **where)]
 
 
 def _failed(runs: Runs, size: Floats) -> Numbers:
