@@ -68,6 +68,7 @@ def held_out(data: Path, validation: Path | None = None) -> dict[str, tuple[Runs
         ),
         "ours, film reviews": lambda: (read_runs(OURS / "depth-width-imdb.csv"), 1.5e5),
         "ours, enwik8": lambda: (read_runs(OURS / "depth-width-enwik8.csv"), 1.5e5),
+        "ours, four languages": lambda: (read_runs(OURS / "depth-width-languages.csv"), 1.5e5),
     }
     pairs: dict[str, tuple[Runs, float]] = {}
     for name, read in chosen.items():
