@@ -79,6 +79,19 @@ def parse_seconds(text: str | int | float) -> float:
     return seconds
 
 
+def parse_percent(text: str | int | float, what: str = "a share") -> float:
+    """A share above 0 and below 100%, with its sign or as a number below 1: 1.5% or 0.015.
+
+    >>> parse_percent("1.5%"), parse_percent(0.015), parse_percent("0.015")
+    (0.015, 0.015, 0.015)
+    """
+    match = re.fullmatch(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,2})?|\.\d+)\s*(%?)\s*", str(text)[:40].lower())
+    share = float(Decimal(match[1]) / (100 if match[2] else 1)) if match else 0.0
+    if not 0 < share < 1:
+        raise DeepwideError(f"{str(text)[:40]!r} is not {what} above 0 and below 100%: write 1.5% or 0.015.")
+    return share
+
+
 def _split(text: str | int | float, what: str) -> tuple[Decimal, str]:
     written = str(text)
     match = _NUMBER.fullmatch(written) if len(written) <= 80 else None

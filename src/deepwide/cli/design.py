@@ -45,6 +45,10 @@ def design(
     length: Annotated[
         str | None, typer.Option(help="Tokens of the run that is planned: 8M (default: the longest that may be run).")
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="By how much losses of one shape differ between seeds, if known: 1.5%."),
+    ] = None,
     until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
     column: Annotated[
@@ -92,7 +96,7 @@ def design(
     spec = read(base, set_, network)
     asked: dict[str, Any] = {
         "target": target, "budget": budget, "goal": goal, "sizes": sizes, "depths": depths, "tokens": tokens,
-        "length": length, "until": until, "batch": batch, "threads": threads, "folder": runs,
+        "length": length, "noise": noise, "until": until, "batch": batch, "threads": threads, "folder": runs,
     }  # fmt: skip
     if not auto:
         answer = sweep_design(spec, _known(known, column, where, best_of), **asked)

@@ -55,7 +55,8 @@ class Design(Answer):
     runs: tuple[DesignedRun, ...]
     stages: tuple[Stage, ...]
     frontier: tuple[tuple[float, float], ...]  # of the budget, and high/low that so much should give
-    if_noisier: tuple[float, float] | None = None  # before any fit: a noise above the assumed one, and high/low with it
+    noise: float | None = None  # before any fit: by how much losses of one shape are assumed to differ
+    if_noisier: tuple[float, float] | None = None  # likewise: more noise than assumed, and high/low with it
     floor: float  # high/low that no number of runs of what may be run would pass
     stop: Note | None = None  # why no run is chosen
     notes: tuple[Note, ...] = ()

@@ -31,6 +31,7 @@ def run_designs(
     depths: Choice | None = None,
     tokens: Choice | None = None,
     length: str | float | None = None,
+    noise: str | float | None = None,
     until: float | None = None,
     batch: int = 4,
     threads: int = 1,
@@ -47,7 +48,7 @@ def run_designs(
     `sweep` (on, processes, gpus, device). Call it again to resume.
     """
     spec = as_spec(base)
-    request = Request.of(target, goal, budget, until, batch, length)
+    request = Request.of(target, goal, budget, until, batch, length, noise)
     home = runs_folder(spec, folder)
     make_folder(home)
     options = candidates(spec, sizes=sizes, depths=depths, tokens=tokens, runs=home, threads=threads)

@@ -20,7 +20,7 @@ from deepwide.fitting import (
 )
 
 FIT_DRAWS = 1000
-NOISIER = 3.0  # times the noise that is assumed before any run: our own networks of 5K to 400K have had that
+NOISIER = 2.0  # times the noise that is assumed before any run: our own networks of 5K to 400K have had that
 MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaussian outlook makes of it
 
 
@@ -47,7 +47,8 @@ class Decision:
     frontier: tuple[tuple[float, float], ...]  # cost, high/low
     floor: float  # high/low if everything in the pool were run again and again
     floor_share: tuple[float, float]  # of the floor's variance: growth beyond the runs, and the rest
-    if_noisier: tuple[float, float] | None = None  # before any fit: NOISIER times the noise, and high/low at the end
+    noise: float | None = None  # before any fit: what a run is assumed to have
+    if_noisier: tuple[float, float] | None = None  # likewise: NOISIER times that, and high/low at the end
 
 
 def decide(
@@ -59,18 +60,20 @@ def decide(
     least: int = 4,
     draws: int = FIT_DRAWS,
     until: float | None = None,
+    noise: float | None = None,
     examine: bool = False,
 ) -> Decision:
     """What to run next of the pool: for the whole budget, or the cheapest that should bring high/low to `until`.
 
-    `examine` asks the fit for its warnings.
+    `noise` is what one run has, where the caller knows, until runs can be fitted; `examine` asks the fit for its
+    warnings.
     """
     fit = _fit(runs, goal, draws, examine)
     if fit is not None and runs is not None:  # what a fit leaves out tells nothing
         runs = runs.select(np.delete(np.arange(len(runs)), fit.left_out))
     before = Places.of(runs) if runs is not None and len(runs) else Places.none()
     interval = _interval(fit, goal)
-    view = outlook_of(fit, before, pool.places, length=goal.tokens)
+    view = outlook_of(fit, before, pool.places, length=goal.tokens, noise=noise)
     largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0
     ends = ends_of(pool, largest)
     cov = view.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
@@ -89,10 +92,10 @@ def decide(
     way, spent = (enough, enough.costs[-1]) if enough else (best_way(found_ways), budget)
     chosen = batches(way, pool, before, spent, least, not view.assumed) if way else []
     if_noisier = None
-    if chosen and view.assumed:
+    if chosen and view.assumed and noise is None:
         noisier = view.noisier(NOISIER)
         noisy = noisier.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
-        if_noisier = noisier.run_noise, expected(_after(chosen, noisy, pool, ends, before)[-1])
+        if_noisier = noisier.noise_at(goal.tokens), expected(_after(chosen, noisy, pool, ends, before)[-1])
     lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
     floor = cov.floor(lowest)
     beyond = math.exp(2 * (cov.beyond(lowest) - floor)) if goal.goal == "depth" else 0.0
@@ -105,6 +108,7 @@ def decide(
         tuple((cost, expected(sd)) for cost, sd in frontier(found_ways)),
         expected(floor),
         (min(beyond, 1.0), max(1 - beyond, 0.0)),
+        view.noise_at(goal.tokens) if view.assumed else None,
         if_noisier,
     )
 

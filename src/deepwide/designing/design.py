@@ -22,8 +22,8 @@ from deepwide.designing.candidates import (
 from deepwide.designing.choosing import DEPTHS, SHAPES
 from deepwide.designing.deciding import Decision, Goalpost, decide
 from deepwide.errors import DeepwideError, at_least_one, quoted
-from deepwide.fitting import ASSUMED_NOISE, SAME_LENGTH, Goal, Runs, read_runs
-from deepwide.quantities import parse_count, show_count, show_seconds
+from deepwide.fitting import SAME_LENGTH, Goal, Runs, read_runs
+from deepwide.quantities import parse_count, parse_percent, show_count, show_seconds
 from deepwide.sweeping import Spec, as_spec, runs_folder
 
 SpecLike = Spec | Mapping[str, Any] | str | Path
@@ -46,6 +46,7 @@ class Request:
     until: float | None
     batch: int
     length: float | None = None
+    noise: float | None = None
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class Request:
         until: float | None,
         batch: int,
         length: str | float | None = None,
+        noise: str | float | None = None,
     ) -> Self:
         """From what a user writes."""
         if goal not in ("depth", "loss"):
@@ -69,7 +71,8 @@ class Request:
             raise DeepwideError(f"the budget must be above 0, not {quoted(budget)}.")
         params = float(parse_count(target, "a target, a size in block parameters"))
         tokens = None if length is None else float(parse_count(length, "a length in tokens"))
-        return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch, tokens)
+        scatter = None if noise is None else parse_percent(noise, "the noise of one run's loss, a share of it")
+        return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch, tokens, scatter)
 
 
 class Spent(NamedTuple):
@@ -95,6 +98,7 @@ def sweep_design(
     depths: Choice | None = None,
     tokens: Choice | None = None,
     length: str | float | None = None,
+    noise: str | float | None = None,
     until: float | None = None,
     batch: int = 4,
     threads: int = 1,
@@ -105,11 +109,12 @@ def sweep_design(
     `base` is a sweep whose settings all runs share and whose iso part says what may be run; `sizes`, `depths` and
     `tokens` replace that (a list, or a range such as "10k:1M"). `runs` are those so far: folders, tables, `Runs`, None.
     `target` is a size in block parameters, `length` its tokens (default: the longest that may be run); `budget` is in
-    FLOPs ("1e17") or time of one worker ("2h"); `until` is the high/low of an interval that suffices. Run the first
-    batch, give its results as `runs`, and ask again.
+    FLOPs ("1e17") or time of one worker ("2h"); `until` is the high/low of an interval that suffices; `noise` is by how
+    much losses of one shape differ between seeds ("1.5%"), if you know it, and counts until runs can be fitted. Run the
+    first batch, give its results as `runs`, and ask again.
     """
     spec = as_spec(base)
-    request = Request.of(target, goal, budget, until, batch, length)
+    request = Request.of(target, goal, budget, until, batch, length, noise)
     home = runs_folder(spec, folder)
     options = candidates(spec, sizes=sizes, depths=depths, tokens=tokens, runs=home, threads=threads)
     return design_next(spec, as_runs(runs), request, options)
@@ -165,7 +170,9 @@ def design_next(
     pool = pool_of(options, cost, used)
     length = target_length(options, runs, request.length)
     goal = Goalpost(request.goal, request.params, share_at(options, request.params), length)
-    decision = decide(runs, pool, goal, left, least=request.batch, until=request.until, examine=True)
+    decision = decide(
+        runs, pool, goal, left, least=request.batch, until=request.until, noise=request.noise, examine=True
+    )
     stop = _stop(decision, request, pays=min(cost) <= left) or _too_small(decision, runs, options)
     now = Stage(
         batch=len(before),
@@ -191,6 +198,7 @@ def design_next(
         runs=tuple(chosen),
         stages=(*before, now, *([] if stop else _expected(decision, chosen, now))),
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
+        noise=decision.noise,
         if_noisier=None if stop else decision.if_noisier,
         floor=decision.floor,
         stop=stop,
@@ -323,9 +331,11 @@ def _short(options: Sequence[Candidate]) -> list[Note]:
 def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     notes = []
     if decision.fit is None:
+        scatter = f"noise of {100 * (decision.noise or 0.0):.2g}% of loss"
+        scatter += "" if request.noise else "; if you know it, say so"
         text = (
-            "the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep (noise of "
-            f"{100 * ASSUMED_NOISE:g}% of loss), and has at least {SHAPES} shapes of {DEPTHS} depths"
+            f"the runs so far allow no fit: the first batch is chosen by what is assumed of any sweep ({scatter}), and "
+            f"has at least {SHAPES} shapes of {DEPTHS} depths"
         )
         notes.append(Note.of("no_fit", text))
     elif decision.interval is None and not decision.fit.declined:

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from deepwide.fitting.crossings import Crossing
     from deepwide.fitting.joint import fit_joint
     from deepwide.fitting.joint_answer import JointFit
-    from deepwide.fitting.outlook import ASSUMED_NOISE, Covariances, Goal, Outlook, Places, outlook_of, spread_near
+    from deepwide.fitting.outlook import Covariances, Goal, Outlook, Places, outlook_of, spread_near
     from deepwide.fitting.ridge import RidgeFit, fit_ridge
     from deepwide.fitting.simulation import simulate
     from deepwide.fitting.surface import ComputeOptimum, SurfaceFit, fit_surface
     from deepwide.fitting.transition import TransitionFit, fit_transition
 
 _HOME = {
-    "ASSUMED_NOISE": "outlook",
     "Crossing": "crossings",
     "fit_transition": "transition",
     "TransitionFit": "transition",
@@ -41,7 +40,6 @@ _HOME = {
     "spread_near": "outlook",
 }
 __all__ = [
-    "ASSUMED_NOISE",
     "COLUMNS",
     "SAME_LENGTH",
     "ComputeOptimum",

@@ -17,6 +17,7 @@ from deepwide.errors import DeepwideError
 from deepwide.fitting import summary
 from deepwide.fitting.answer import By, Fit, Prediction, Residual
 from deepwide.fitting.misfit import Carried, Missed, RunNoise, carry
+from deepwide.fitting.mixed import fall_of_noise
 from deepwide.fitting.model import (
     GOES_ON,
     RELAX,
@@ -349,7 +350,7 @@ class JointFit(Fit):
         """The noise of a run of so many tokens, over that at their mean."""
         if tokens is None or self.centre_tokens is None:
             return 1.0
-        return math.exp(-self.noise_falls * math.log(tokens / self.centre_tokens))
+        return float(fall_of_noise(self.noise_falls, math.log(tokens / self.centre_tokens)))
 
     def noise_elsewhere(self) -> str:
         """The noise at the shortest and the longest runs, where it falls with length."""

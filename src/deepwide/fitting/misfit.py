@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepwide.fitting.mixed import low_rank
+from deepwide.fitting.mixed import fall_of_noise, low_rank
 from deepwide.fitting.model import Design
 from deepwide.quantities import Floats
 
@@ -71,7 +71,7 @@ class RunNoise(NamedTuple):
 
     def at(self, design: Design) -> Floats:
         """At each place."""
-        return self.sd * np.exp(-self.falls * (np.zeros_like(design.s) if design.t is None else design.t))
+        return self.sd * fall_of_noise(self.falls, np.zeros_like(design.s) if design.t is None else design.t)
 
 
 class Carried(NamedTuple):

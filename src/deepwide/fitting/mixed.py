@@ -33,6 +33,7 @@ SHARES = (1.0, 0.7, 0.4, 0.2, 0.08, 0.02)  # w, where cells were repeated
 # h, where lengths differ: seeds of our own networks differ by 1.4% of loss after 2M tokens and by 0.6% after 8M (0.6),
 # late checkpoints of large ones do not (0).
 FALLS = ((0.0, 0.4), (0.3, 0.25), (0.6, 0.2), (0.9, 0.15))
+FARTHEST = 5.0  # in ln tokens from their mean: noise falls no further, so that tokens in two units upset no arithmetic
 KERNELS = 2  # the first column of a setting that is an r; before it w and h
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
@@ -44,6 +45,11 @@ CURVE = ((0.0, 0.25), (1.0, 0.25), (4.0, 0.25), (12.0, 0.25))
 DOUBTS = {"smooth": MISFIT, "depth": MISFIT, "curve": CURVE, "run": ONE_RUN}
 FEWER = 120  # cells above which the grid is thinned
 MOST_RANK = 200  # of a kernel
+
+
+def fall_of_noise(h: float, t: Floats | float) -> Floats:
+    """e^(−hτ): the noise at these lengths over that at τ = 0; at lengths that are absurdly far, no more than there."""
+    return np.asarray(np.exp(-h * np.clip(t, -FARTHEST, FARTHEST)))
 
 
 class Cells(NamedTuple):
@@ -62,7 +68,7 @@ class Cells(NamedTuple):
 
     def falling(self, h: float) -> Floats:
         """Of each cell, how its noise differs from that at τ = 0, if it falls with length as h says."""
-        return np.ones(len(self.y)) if self.t is None else np.exp(-h * self.t)
+        return np.ones(len(self.y)) if self.t is None else fall_of_noise(h, self.t)
 
     def between_seeds(self, h: float = 0.0) -> float | None:
         """Standard deviation between seeds, at τ = 0; None where no cell was repeated."""

@@ -20,7 +20,7 @@ import numpy as np
 from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL
 from deepwide.fitting.joint_answer import JointFit
 from deepwide.fitting.misfit import Missed, RunNoise
-from deepwide.fitting.mixed import FALLS
+from deepwide.fitting.mixed import FALLS, fall_of_noise
 from deepwide.fitting.model import (
     ENDS,
     GOES_ON,
@@ -39,7 +39,9 @@ Goal = Literal["depth", "loss"]
 DRAWS = 12
 # What is assumed until runs can be fitted: a bowl as of published sweeps, noise of small ones, a misfit half as large.
 ASSUMED_CURVATURE, CURVATURE_SPREAD = 0.02, 0.5
-ASSUMED_NOISE = 0.005
+ASSUMED_NOISE = 0.005  # of runs of at least ASSUMED_FROM tokens; shorter ones have more (`assumed_noise`)
+ASSUMED_FROM = 1e7
+MOST_NOISE = 0.05
 ASSUMED_MISFIT = 0.5
 ASSUMED_CURVE = 2.0  # times the noise: what a formula of loss in size and tokens misses, where lengths differ
 WIDE = {"level": 3.0, "curvature": 0.3, "depth": 3.0}  # standard deviations instead of flat priors
@@ -49,6 +51,18 @@ FEWEST_DRAWS = 50
 SPREADS = (0.5, 3.2)  # of depths a factor e apart, and a factor 12 apart: with more noise a fit asks for less
 MARGIN = 1.6  # that a spread is asked for, so that a fit which finds more noise still takes the size for known
 NEWTON = 4  # steps to a quantile
+
+
+def assumed_noise(tokens: float = math.nan) -> float:
+    """Standard deviation of one run's loss until runs tell: 0.5%, and like one over the root of the tokens below 10M.
+
+    Seeds of our own networks of 5K to 400K differ by 0.6% at 8M tokens, 0.7 to 1.5% at 2M, several percent at 100K.
+
+    >>> [f"{assumed_noise(tokens):.2%}" for tokens in (1e5, 1e6, 2e6, 8e6, 1e9)]
+    ['5.00%', '1.58%', '1.12%', '0.56%', '0.50%']
+    """
+    short = max(ASSUMED_FROM / tokens, 1.0) if tokens > 0 else 1.0
+    return min(ASSUMED_NOISE * math.sqrt(short), MOST_NOISE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +120,12 @@ class Outlook:
     def run_noise(self) -> float:
         """Standard deviation of a single run of the mean length, its cell's included."""
         return math.hypot(self.noise, self.cell)
+
+    def noise_at(self, tokens: float | None) -> float:
+        """The same of a run of this length (None: the mean)."""
+        if tokens is None or self.centre_tokens is None:
+            return self.run_noise
+        return float(self.run_noise * fall_of_noise(self.falls, math.log(tokens / self.centre_tokens)))
 
     @property
     def spread(self) -> float:
@@ -304,12 +324,14 @@ def outlook_of(
     pool: Places,
     *,
     length: float | None = None,
+    noise: float | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Outlook:
     """What the fit of the runs before leaves open; without a fit, what is assumed of any sweep.
 
-    `length` is the tokens that the target is for, where lengths differ (default: as the fit's).
+    `length` is the tokens that the target is for, where lengths differ (default: as the fit's); `noise` what a run of
+    that length is assumed to have without a fit.
     """
     whole = _joined(before, pool)
     lengths, share = whole.tokens, np.log(whole.total_params / whole.block_params)
@@ -328,13 +350,13 @@ def outlook_of(
     sd = np.array([WIDE.get(name, PRIORS[name][1]) for name in names])
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
     theta = _prior_draws(names, pool, draws, seed)
-    noise, falls = ASSUMED_NOISE, ASSUMED_FALLS
-    curve = ASSUMED_CURVE * noise if centre_tokens is not None else 0.0
-    misfit = Missed(ASSUMED_MISFIT * noise, ASSUMED_MISFIT * noise, curve)
+    usual, falls = _assumed(whole.tokens, centre_tokens, length, noise)
+    curve = ASSUMED_CURVE * usual if centre_tokens is not None else 0.0
+    misfit = Missed(ASSUMED_MISFIT * usual, ASSUMED_MISFIT * usual, curve)
     line = _line(whole, centre, centre_tokens)
     cell = CELL_SHARE
     if fit is not None:
-        noise, misfit = fit.noise, Missed(*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
+        usual, misfit = fit.noise, Missed(*fit.misfit, fit.curve_misfit if fit.centre_tokens is not None else curve)
         if fit.centre_tokens is not None:
             line, falls = fit.tokens_line or (0.0, 0.0), fit.noise_falls
         if fit.seed_noise is not None:
@@ -346,7 +368,7 @@ def outlook_of(
                 theta[:, i] = rows[:, fit.names.index(name)]
     if length is not None and centre_tokens is not None:
         line = (math.log(length / centre_tokens), 0.0)
-    own = noise * math.sqrt(1 - cell)
+    own = usual * math.sqrt(1 - cell)
     return Outlook(
         names,
         theta,
@@ -356,11 +378,22 @@ def outlook_of(
         share_mean,
         line,
         own,
-        noise * math.sqrt(cell),
+        usual * math.sqrt(cell),
         falls,
         misfit,
         not usable,
     )
+
+
+def _assumed(tokens: Floats, centre: float | None, length: float | None, noise: float | None) -> tuple[float, float]:
+    """The noise of a run of the mean length, and how fast it falls with ln tokens; `noise` is that of one of `length`
+    (None: the longest)."""
+    if centre is None:
+        return noise or assumed_noise(float(tokens.mean())), ASSUMED_FALLS
+    least, most = float(tokens.min()), float(tokens.max())
+    falls = math.log(assumed_noise(least) / assumed_noise(most)) / max(math.log(most / least), 1e-9)
+    falls = max(falls, ASSUMED_FALLS)
+    return noise * ((length or most) / centre) ** falls if noise else assumed_noise(centre), falls
 
 
 def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> Floats:
