@@ -5,8 +5,9 @@ nothing assumed of the curvature (0 ± 0.5), how noise falls, and how much seeds
 sweep (results/design/lengths): what its runs say of 411K and 4.11M at 8M tokens as on its day (a change of the
 curvature by 0 ± 0.08, noise the same at all lengths), with the prior on the curvature now, and with noise that may fall
 too, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits. For every
-designed sweep that was stated before it ran: what it says, what the finished sweep says there, and what the cheapest
-uniform grid of the finished one that is as narrow costs.
+designed sweep that was stated before it ran: what it says, what the finished sweep says there, what the cheapest
+uniform grid of the finished one that is as narrow costs, and what high/low was promised on its day (noise of 0.5%), is
+promised now, and would be by the noise that its runs had.
 
 `python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json`
 """
@@ -14,6 +15,7 @@ uniform grid of the finished one that is as narrow costs.
 import argparse
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ import numpy as np
 
 from benchmarks.design_replay import best_grid, cost_of, in_order, several_lengths, width
 from benchmarks.prediction import gemstones, gemstones_file
+from deepwide.designing import sweep_design
 from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
 from deepwide.quantities import show_count
 
@@ -49,14 +52,31 @@ class Stated(NamedTuple):
     finished: Path
     params: float
     tokens: float
+    base: Path
+    budget: float
+    lengths: str
+    promised: float  # high/low on its day, by its printed.txt
+    sizes: str | None = None
 
 
+HALF_STEPS = "12.5k,18k,25k,36k,50k,70k,100k,140k,200k,280k,400k"
 STATED = {
-    "shorter": Stated(Path("results/design/shorter/runs.csv"), SMALL, 4e5, 1e6),
-    "lengths": Stated(DESIGNED, LONG, 4.11e6, LENGTH),
-    "again": Stated(Path("results/design/again/runs.csv"), LONG, 4.11e6, LENGTH),
-    "enwik8": Stated(Path("results/design/enwik8/runs.csv"), ENWIK8, 8.44e5, 2e6),
-}
+    "shorter": Stated(
+        Path("results/design/shorter/runs.csv"), SMALL, 4e5, 1e6,
+        Path("sweeps/design-small.toml"), 2e12, "250k,500k,1M", 3.49,
+    ),
+    "lengths": Stated(
+        DESIGNED, LONG, 4.11e6, LENGTH, Path("sweeps/depth-width-long.toml"), 4.5e13, "1M,2M,4M,8M", 3.99, HALF_STEPS
+    ),
+    "again": Stated(
+        Path("results/design/again/runs.csv"), LONG, 4.11e6, LENGTH,
+        Path("sweeps/depth-width-long.toml"), 4.5e13, "2M,4M,8M", 4.63, HALF_STEPS,
+    ),
+    "enwik8": Stated(
+        Path("results/design/enwik8/runs.csv"), ENWIK8, 8.44e5, 2e6,
+        Path("sweeps/depth-width-enwik8.toml"), 1e13, "1M,2M", 3.34,
+    ),
+}  # fmt: skip
 
 
 def sets(data: Path) -> dict[str, Runs]:
@@ -142,6 +162,14 @@ def designed() -> dict[str, Any]:
     }
 
 
+def promised(test: Stated, noise: float | None) -> float:
+    """High/low that the design promises before any run."""
+    return sweep_design(
+        test.base, target=test.params, budget=test.budget, sizes=test.sizes, tokens=test.lengths, length=test.tokens,
+        noise=noise,
+    ).after.ratio  # fmt: skip
+
+
 def outcome(test: Stated) -> dict[str, Any]:
     """What the designed sweep says at its target now, beside the finished sweep and its cheapest grid as narrow."""
     own, finished = read_runs(test.runs), read_runs(test.finished)
@@ -154,6 +182,12 @@ def outcome(test: Stated) -> dict[str, Any]:
     stated_by = width(own, range(len(own)), test.params, test.tokens)
     assert stated_by is not None
     result["noise %"] = {show_count(round(end)): 100 * fit.noise * fit.falling(end) for end in fit.tokens_range or ()}
+    result["high/low"] = {
+        "promised on its day": test.promised,
+        "promised now": promised(test, None),
+        "promised by its noise": promised(test, fit.noise * fit.falling(test.tokens)),
+        "reached": math.exp(stated_by[0]),
+    }
     result["FLOPs"] = float(cost_of(own).sum())
     result["FLOPs of the finished sweep"] = float(cost_of(finished).sum())
     result["FLOPs of the best grid as narrow"] = best_grid(finished, test.params, stated_by[0], best[0])
@@ -177,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(arguments)
+    os.environ.setdefault("DEEPWIDE_DATA", str(args.data))
     result = {"command": COMMAND, "sets": {name: of_set(runs) for name, runs in sets(args.data).items()}}
     result["designed"] = designed()
     result["stated"] = {name: outcome(test) for name, test in STATED.items() if test.runs.exists()}

@@ -98,7 +98,7 @@ def joint_tables() -> list[str]:
 def design_tables() -> list[str]:
     """What choosing runs saves, simulated and on real pools."""
     simulated = [saving_table(), promise_table(), limit_table(), *map(shorter_table, SHORTER)]
-    return [*simulated, replay_table(), branches_table(), lengths_table(), stated_table()]
+    return [*simulated, replay_table(), branches_table(), lengths_table(), stated_table(), kept_table()]
 
 
 SHORTER = {
@@ -243,6 +243,18 @@ def stated_table() -> str:
         cells.append(f"{grid / test['FLOPs']:.2g}×" if grid else "none")
         cells.append(f"nothing in {test['random orders that state nothing']} of {test['random orders']}")
         rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def kept_table() -> str:
+    """What high/low the same sweeps were promised, and what they reached."""
+    rows = ["| sweep | promised on its day | promised now | by the noise that its runs had | reached |", "|---" * 5 + "|"]
+    for name, test in result("fit/lengths.json")["stated"].items():
+        ratios = dict(test["high/low"])
+        noise = list(test["noise %"].values())[-1]
+        ratios["promised by its noise"] = f"{ratios['promised by its noise']:.3g} ({noise:.2g}%)"
+        cells = [ratio if isinstance(ratio, str) else f"{ratio:.3g}" for ratio in ratios.values()]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
