@@ -6,7 +6,18 @@ from scipy.integrate import quad
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import multivariate_normal
 
-from deepwide.fitting.mixed import DOUBTS, NOISE, Cells, cell_means, grid, low_rank, normals, posterior, strata
+from deepwide.fitting.mixed import (
+    DOUBTS,
+    NOISE,
+    Cells,
+    cell_means,
+    fall_of_noise,
+    grid,
+    low_rank,
+    normals,
+    posterior,
+    strata,
+)
 from deepwide.quantities import Floats
 
 DRAW = np.random.default_rng(5)
@@ -192,3 +203,11 @@ def test_stratified_numbers_fill_every_part_of_every_column() -> None:
     z = normals(1000, 2, random)
     assert np.abs(z.mean(axis=0)).max() < 0.002  # 0.03 if they were independent
     assert abs(np.corrcoef(z.T)).min() < 0.1
+
+
+def test_noise_falls_no_further_than_lengths_are_near() -> None:
+    """Tokens of 5 and 5e9 in one table had given weights over 16 decades, which no factorisation survives."""
+    t = np.log([1e-4, 0.1, 1.0, 10.0, 1e6])
+    falls = fall_of_noise(0.5, t)
+    assert falls[1:4] == pytest.approx([10**0.5, 1, 10**-0.5])
+    assert falls[[0, 4]] == pytest.approx([np.exp(2.5), np.exp(-2.5)])

@@ -143,3 +143,15 @@ def test_the_middle_of_a_mixture_is_that_of_its_draws(sd: tuple[float, float], a
         more = np.array([sd])
         more[0, case] += 1e-4
         assert (mixture_width(more, np.array([apart]))[0] - width)[0] == pytest.approx(1e-4 * slopes[0, case], rel=0.01)
+
+
+def test_noise_that_is_assumed_falls_with_length_and_is_that_of_the_length_asked_about() -> None:
+    lengths = np.array([1e6, 2e6, 4e6])
+    pool = Places(POOL.depth[:3], POOL.block_params[:3], POOL.total_params[:3], lengths, np.ones(3))
+    ahead = outlook_of(None, Places.none(), pool, length=4e6)
+    assert [ahead.noise_at(tokens) for tokens in (1e6, 2e6, 4e6)] == pytest.approx([0.0158, 0.0112, 0.0079], rel=0.01)
+    given = outlook_of(None, Places.none(), pool, length=4e6, noise=0.003)
+    assert given.noise_at(4e6) == pytest.approx(0.003)
+    assert given.noise_at(1e6) == pytest.approx(0.006, rel=0.01)
+    longest = outlook_of(None, Places.none(), pool, noise=0.003)
+    assert longest.noise_at(4e6) == pytest.approx(0.003)
