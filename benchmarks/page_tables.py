@@ -248,7 +248,10 @@ def stated_table() -> str:
 
 def kept_table() -> str:
     """What high/low the same sweeps were promised, and what they reached."""
-    rows = ["| sweep | promised on its day | promised now | by the noise that its runs had | reached |", "|---" * 5 + "|"]
+    rows = [
+        "| sweep | promised on its day | promised now | by the noise that its runs had | reached |",
+        "|---" * 5 + "|",
+    ]
     for name, test in result("fit/lengths.json")["stated"].items():
         ratios = dict(test["high/low"])
         noise = list(test["noise %"].values())[-1]
