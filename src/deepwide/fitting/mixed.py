@@ -37,7 +37,8 @@ FARTHEST = 5.0  # in ln tokens from their mean: noise falls no further, so that 
 KERNELS = 2  # the first column of a setting that is an r; before it w and h
 # r of a smooth misfit and of each depth's own offset, with what is thought of it before any run: few sweeps could
 # exclude a misfit as large as their noise, and without this doubt all intervals would be as wide as if it were there.
-MISFIT = ((0.0, 0.78), (0.5, 0.1), (1.0, 0.08), (2.0, 0.04))
+# Four times the noise is for runs that hardly have any: a bowl of two exponentials is no parabola to 0.1%.
+MISFIT = ((0.0, 0.78), (0.5, 0.1), (1.0, 0.07), (2.0, 0.03), (4.0, 0.02))
 # r of what all lengths of a shape share: nearly sure if they are checkpoints of one run, and a table does not say so.
 ONE_RUN = ((0.0, 0.25), (1.0, 0.25), (2.5, 0.25), (6.0, 0.25))
 # r of what a formula of loss in size and tokens misses at all depths: much, where checkpoints have hardly any noise.
@@ -198,7 +199,7 @@ def grid(cells: int, repeated: bool, kernels: Iterable[str], lengths: bool = Fal
     """The settings (w, h, r of each kernel, by their names) and their prior weights.
 
     >>> grid(24, False, ("smooth", "depth"))[0].shape
-    (16, 4)
+    (25, 4)
     """
     names = tuple(kernels)
     many = cells > FEWER or "curve" in names

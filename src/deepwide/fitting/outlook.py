@@ -13,7 +13,7 @@ the known sizes nearer to the target.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -350,9 +350,9 @@ def outlook_of(
     sd = np.array([WIDE.get(name, PRIORS[name][1]) for name in names])
     usable = fit is not None and len(fit.resamples) >= FEWEST_DRAWS
     theta = _prior_draws(names, pool, draws, seed)
-    usual, falls = _assumed(whole.tokens, centre_tokens, length, noise)
-    curve = ASSUMED_CURVE * usual if centre_tokens is not None else 0.0
-    misfit = Missed(ASSUMED_MISFIT * usual, ASSUMED_MISFIT * usual, curve)
+    usual, falls, scale = _assumed(whole.tokens, centre_tokens, length, noise)
+    curve = ASSUMED_CURVE * scale if centre_tokens is not None else 0.0
+    misfit = Missed(ASSUMED_MISFIT * scale, ASSUMED_MISFIT * scale, curve)
     line = _line(whole, centre, centre_tokens)
     cell = CELL_SHARE
     if fit is not None:
@@ -385,15 +385,29 @@ def outlook_of(
     )
 
 
-def _assumed(tokens: Floats, centre: float | None, length: float | None, noise: float | None) -> tuple[float, float]:
-    """The noise of a run of the mean length, and how fast it falls with ln tokens; `noise` is that of one of `length`
-    (None: the longest)."""
+class _Assumed(NamedTuple):
+    """Until runs can be fitted: noise of a run of the mean length, how fast it falls with ln tokens, and what misfit is
+    measured by (the noise of the longest runs: that shorter ones may be run too makes no curve rougher)."""
+
+    noise: float
+    falls: float
+    scale: float
+
+
+def _assumed(tokens: Floats, centre: float | None, length: float | None, noise: float | None) -> _Assumed:
+    """`noise` is what is known of a run of `length` (None: of the longest)."""
     if centre is None:
-        return noise or assumed_noise(float(tokens.mean())), ASSUMED_FALLS
+        noise = noise or assumed_noise(float(tokens.mean()))
+        return _Assumed(noise, ASSUMED_FALLS, noise)
     least, most = float(tokens.min()), float(tokens.max())
     falls = math.log(assumed_noise(least) / assumed_noise(most)) / max(math.log(most / least), 1e-9)
     falls = max(falls, ASSUMED_FALLS)
-    return noise * ((length or most) / centre) ** falls if noise else assumed_noise(centre), falls
+    if noise:
+        usual = noise * ((length or most) / centre) ** falls
+    else:
+        noise = assumed_noise(most)
+        usual = min(assumed_noise(centre), noise * (most / centre) ** falls)
+    return _Assumed(usual, falls, min(usual, noise))
 
 
 def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> Floats:
