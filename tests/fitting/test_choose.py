@@ -57,7 +57,13 @@ def test_of_rates_that_all_lost_a_seed_the_one_that_lost_fewest_is_the_best(tmp_
 def test_rows_that_repeat_are_noted_and_that_errors_do_not_shrink(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     path.write_text("depth,width,loss\n2,64,1.5\n2,64,1.5\n2,64,1.4\n")
-    assert noted("rows-repeated", read_runs(path).notes) == {"count": 1}
+    assert noted("rows-repeated", read_runs(path).notes) == {"count": 1, "left_out": False}
+    assert len(read_runs(path)) == 3, "another seed may have a loss of so few digits"
+    path.write_text("depth,width,loss\n2,64,1.5127\n2,64,1.5127\n2,64,1.4\n")
+    assert len(read_runs(path)) == 3
+    path.write_text("depth,width,loss\n2,64,1.5127\n2,64,1.5127\n2,64,1.4038\n")
+    assert noted("rows-repeated", read_runs(path).notes) == {"count": 1, "left_out": True}
+    assert sorted(read_runs(path).loss) == [1.4038, 1.5127]
     once = simulate(TransitionLaw(name="truth", a=3.2, b=0.25), depths=(1, 2, 4), sizes=np.geomspace(1e4, 1e6, 6))
     twice = once.select(np.tile(np.arange(len(once)), 2))
     errors = [fit_transition(runs, bootstrap=0).standard_errors["b"] for runs in (once, twice)]

@@ -45,7 +45,7 @@ def test_one_run_is_not_runs() -> None:
     assert str(words.note("runs-failed", count=2)).startswith("2 runs failed or have no loss: left out, they say")
     assert str(words.note("runs-diverged", count=1)).startswith("1 run diverged: its loss is")
     assert str(words.note("status-unknown", count=1, words={"x": 1})).startswith("1 run has a status")
-    assert str(words.note("rows-repeated", count=1)).startswith("1 row repeats another row")
+    assert str(words.note("rows-repeated", count=1, left_out=True)).startswith("1 row repeats another row")
     assert "1 other run left out" in str(words.note("best-settings", names=["batch"], left_out=1, diverged=0))
 
 

@@ -24,6 +24,7 @@ FAILED = ("failed", "oom", "crashed", "killed", "error")
 ALONG_A_RUN = ("tokens", "train_flops")  # what grows from checkpoint to checkpoint
 NEAR = 0.01  # relative: how close to a value a row must be
 SAME_COUNT = 0.01  # relative: parameters of one shape
+PRECISE = 0.7  # of the losses have four decimals or more: two seeds never agree in all digits
 FEWEST_REPEATED = 4  # cells with several rows, from which these are looked at
 APART = 0.01  # of ln loss
 UNEXPLAINED = 0.1
@@ -186,11 +187,18 @@ def one_count_per_shape(rows: list[Row]) -> tuple[list[Row], list[Note]]:
     return [counted(row) for row in rows], [note("counts-merged", shapes=len(merged), share=max(merged.values()))]
 
 
-def count_repeats(rows: list[Row]) -> list[Note]:
-    """A note where rows repeat others exactly."""
+def without_repeats(rows: list[Row]) -> tuple[list[Row], list[Note]]:
+    """The rows without exact copies of others, where the loss is written so precisely that no other seed has it.
+
+    Copies would count as seeds that do not differ, and the noise would come out too small.
+    """
     names = list(dict.fromkeys(chain.from_iterable(rows)))
-    repeated = len(rows) - len({tuple(map(row.get, names)) for row in rows})
-    return [note("rows-repeated", count=repeated)] if repeated else []
+    once = list({tuple(map(row.get, names)): row for row in rows}.values())
+    if len(once) == len(rows):
+        return rows, []
+    losses = [row["loss"] for row in once if math.isfinite(row.get("loss", math.nan))]
+    precise = sum(round(loss, 3) != loss for loss in losses) > PRECISE * len(losses)
+    return once if precise else rows, [note("rows-repeated", count=len(rows) - len(once), left_out=precise)]
 
 
 def one_loss_per_run(rows: list[Row], best_of: Sequence[str] = ()) -> None:

@@ -52,7 +52,7 @@ _OTHERS = {
     "status": ("status", "state"),
 }
 _LETTERS = {"depth": "L", "width": "d"}
-_VOCABULARY = ("vocab", "vocabsize", "nvocab", "vocabulary", "vocabularysize", "configvocabsize")
+_VOCABULARY = {"vocab", "vocab_size", "n_vocab", "num_vocab", "vocabulary", "vocabulary_size"}
 _UNITS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "t": 1e12}
 _UNITS |= {"trillion": 1e12, "g": 1e9, "mio": 1e6}
 _UNIT = re.compile(
@@ -251,8 +251,12 @@ def is_list(value: Any) -> bool:
 
 
 def vocabulary(theirs: Iterable[str]) -> str | None:
-    """The column that says how many rows an embedding has, if there is one."""
-    return next((name for name in theirs if "".join(re.findall("[a-z]", name.lower())) in _VOCABULARY), None)
+    """The column that says how many rows an embedding has, if there is one.
+
+    >>> vocabulary(["depth", "config.model.vocabSize"])
+    'config.model.vocabSize'
+    """
+    return next((name for name in theirs if "_".join(_words(name)[0]) in _VOCABULARY), None)
 
 
 def blocks_named_total(

@@ -31,6 +31,7 @@ from deepwide.fitting.regression import (
 )
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
 from deepwide.fitting.suspects import about_standing_out, standing_out, trained
+from deepwide.fitting.threads import one_thread
 from deepwide.quantities import Floats, show_count
 
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
@@ -68,6 +69,14 @@ def fit_joint(
     if length is not None:
         _check_length(runs, length)
 
+    with one_thread():
+        return _examined(runs, counting, length, bootstrap, seed, examine, all_runs)
+
+
+def _examined(
+    runs: Runs, counting: Counting, length: float | None, bootstrap: int, seed: int, examine: bool, all_runs: bool
+) -> JointFit:
+    """The fit without runs that stand out, and what to beware of."""
     fitted = partial(_fit, counting=counting, length=length, seed=seed, examine=examine)
     again = partial(_fit, counting=counting, length=length)
     rows, out = (np.arange(len(runs)), []) if all_runs else trained(runs, counting)

@@ -37,7 +37,7 @@ from deepwide.fitting.regression import (
 from deepwide.fitting.runs import SAME_LENGTH, Runs
 from deepwide.fitting.words import note
 from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
-from deepwide.quantities import ArrayLike, Floats, show_count
+from deepwide.quantities import ArrayLike, Floats, parse_count, show_count
 
 CLAIM = "at equal size there is a depth of least loss"
 RULE = (
@@ -250,6 +250,8 @@ class JointFit(Fit):
         except ValueError:
             lengths = ", ".join(f"{len(column)} of {name}" for name, column in columns_of.items() if len(column) > 1)
             raise DeepwideError(f"lists must be of one length, not {lengths}.") from None
+        if np.any(N > P):
+            raise DeepwideError("the total number of parameters is less than that of the blocks: give both, exactly.")
         names = ("depth", "params", "loss", "low", "high", "run_low", "run_high")
         number = len(self.resamples)
         values = by_name(self.names, np.array(self.resamples * 2))  # as the law's: growth goes on, then it ends
@@ -290,13 +292,16 @@ class JointFit(Fit):
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth: {self.declined}.")
-        params = float(positive_numbers("params", params)[0])
+        sizes = positive_numbers("params", params)
+        if len(sizes) != 1:
+            raise DeepwideError(f"a profile is of one size, and {len(sizes)} were given: ask for each by itself.")
+        params = float(sizes[0])
         best = law.depth(params).at()
         if depths is None:
             high = FAR_ABOVE * best.value if without_limit(best) else best.high or best.value
             depths = np.unique(np.round(np.geomspace((best.low or best.value) / 1.5, 1.5 * high, 12)))
-        L = np.atleast_1d(np.asarray(depths, dtype=float))
-        L = L[L > 0]
+            depths = depths[depths > 0]
+        L = positive_numbers("depths", depths)
         place = law.place(params)
         costs = 100 * np.expm1(np.quantile(np.clip(law.above(L, params), 0, 20), (0.5, 0.025, 0.975), axis=0))
         below = [float(np.mean(place < math.log(depth))) for depth in L]
@@ -417,7 +422,9 @@ def _columns_of(runs: Sequence[Residual]) -> Iterator[list[float]]:
 
 
 def positive_numbers(name: str, given: ArrayLike) -> Floats:
-    """A number above 0 or a list of them, as an array."""
+    """A number above 0 (1.3B too) or a list of them, as an array."""
+    if isinstance(given, str):
+        given = parse_count(given, name)
     try:
         values = np.atleast_1d(np.asarray(given, dtype=float))
     except (TypeError, ValueError):

@@ -25,7 +25,6 @@ from deepwide.fitting.choose import (
     Limit,
     best_settings,
     by_embeddings,
-    count_repeats,
     ended,
     near_values,
     one_count_per_shape,
@@ -33,6 +32,7 @@ from deepwide.fitting.choose import (
     with_embeddings,
     within_limits,
     without_embeddings,
+    without_repeats,
 )
 from deepwide.fitting.columns import (
     BLANK,
@@ -329,7 +329,8 @@ def read_runs(
     elif embedding_rows is not None:
         rows = without_embeddings(rows, embedding_rows)
         notes.append(note("embeddings-removed", rows=embedding_rows))
-    notes += count_repeats(rows)
+    rows, more = without_repeats(rows)
+    notes += more
     rows, more = ended(rows, name)
     notes += more
     one_loss_per_run(rows, best_of)

@@ -230,9 +230,14 @@ _TEXTS: dict[str, Callable[..., str]] = {
     ),
     "status-unknown": _statuses,
     "rows-left-out": _left_out,
-    "rows-repeated": lambda count: (
-        f"{plural(count, 'row')} repeat{'s' * (count == 1)} another row exactly: if they are the same runs twice, "
-        "leave one copy out, since repeats count as seeds and the noise comes out too small"
+    "rows-repeated": lambda count, left_out: (
+        f"{plural(count, 'row')} repeat{'s' * (count == 1)} another row exactly"
+        + (
+            ": left out, as the same run twice"
+            if left_out
+            else ": if they are the same runs twice, leave one copy out; repeats count as seeds, so the noise comes out "
+            "too small"
+        )
     ),
     "best-rates": _rates,
     "best-settings": lambda names, left_out, diverged: (
