@@ -122,3 +122,23 @@ def test_a_fit_that_declines_shows_no_interval(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "none yet" in done.stdout
     assert "Note: the runs so far show no best depth" in done.stdout
+
+
+def test_a_batch_replaces_nothing_but_a_batch(home: Path) -> None:
+    """`--to` had replaced the base sweep by its first batch, without a question."""
+    done = call(*WORDS, "--to", "base.toml")
+    assert done.returncode == 2
+    assert "is the base sweep" in done.stderr
+    assert (home / "base.toml").read_text() == BASE
+    (home / "mine.toml").write_text("name = 'mine'")
+    done = call(*WORDS, "--to", "mine.toml")
+    assert done.returncode == 2
+    assert "no batch of a design" in done.stderr
+    assert call(*WORDS, "--to", "next.toml").returncode == 0
+    assert call(*WORDS, "--to", "next.toml").returncode == 0
+
+
+def test_where_there_is_no_run_to_do_an_earlier_batch_is_named(home: Path) -> None:
+    (home / "next.toml").write_text("# Chosen for the best depth at 1M: 1 run.")
+    done = call(*WORDS[:-1], "1e10", "--to", "next.toml")
+    assert "There is no run to do: nothing was written to next.toml, which holds an earlier batch." in done.stdout

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 import deepwide
 from deepwide.designing.candidates import candidates
-from deepwide.designing.design import Request, as_runs, design_next
+from deepwide.designing.design import Request, Spent, as_runs, design_next
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Runs
 from deepwide.sweeping import cells_of, make_spec
 from designing.bases import REAL, runs
 
+ROOT = Path(__file__).parents[2]
+LONG, LONG_RUNS = ROOT / "sweeps/depth-width-long.toml", ROOT / "results/fit/depth-width-long.csv"
 SPEC = make_spec(REAL)
 OPTIONS = candidates(SPEC)
 
@@ -311,3 +313,79 @@ def test_lengths_too_short_to_tell_of_longer_ones_are_named() -> None:
     assert "short" in notes(2 * largest, 20 * largest)
     assert "short" not in notes(11 * largest, 40 * largest)
     assert "short" not in notes(2 * largest), "with one length nothing is told of another"
+
+
+def test_a_budget_that_just_pays_for_a_fit_buys_it_and_less_is_told_what_it_costs() -> None:
+    message = str(ask(budget=1e10).stop)
+    assert "nothing can be fitted to fewer than 8 shapes of 3 depths, the cheapest of which cost" in message
+    least = sum(sorted(option.train_flops for option in OPTIONS)[:8])
+    assert not ask(budget=0.99 * least).runs
+    design = ask(budget=1.01 * least)
+    assert len({(run.depth, run.width) for run in design.runs}) == 8
+    assert not design.stop
+
+
+def test_that_shorter_runs_are_allowed_too_makes_no_promise_worse() -> None:
+    """Allowing lengths of a hundredth had raised 7.8 to 23: it raised the noise assumed of the longest runs."""
+    base = REAL | {"iso": {key: value for key, value in REAL["iso"].items() if key != "tokens"}}
+
+    def promised(tokens: str) -> float:
+        design = deepwide.sweep_design(base, target="1M", budget="2e13", tokens=tokens, length="4M")
+        return float(design.after.ratio)
+
+    alone = promised("4M")
+    assert promised("1M,4M") < alone
+    assert promised("40k,4M") <= alone
+
+
+def test_of_a_budget_far_above_the_plan_a_batch_is_a_part_too() -> None:
+    assert max(run.batch for run in ask(budget="1e18").runs) > 2
+
+
+def test_a_budget_that_is_spent_says_so() -> None:
+    before = ask(runs()).stages[:1]
+    design = ask(runs(), budget="1e12", spent=Spent(20, 2 * 10**12, 10.0), before=before)
+    assert str(design.stop) == "the budget is spent: 2T FLOPs of 1T FLOPs"
+    assert "the next" not in " ".join(map(str, design.notes))
+
+
+def test_a_small_budget_that_cannot_help_is_told_from_runs_that_cannot() -> None:
+    design = deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e13")
+    assert "this budget cannot help" in str(design.stop)
+    assert deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").runs
+
+
+def test_a_noise_that_was_given_is_said_not_to_count_once_there_is_a_fit() -> None:
+    design = deepwide.sweep_design(REAL, runs(), target="1M", budget="3e12", noise="1%")
+    assert "noise-found" in [note.code for note in design.notes]
+    chosen, without = ([(run.batch, run.depth, run.width, run.seed) for run in d.runs] for d in (design, ask(runs())))
+    assert chosen == without
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"until": "inf"}, "a number above 1"),
+        ({"until": "few"}, "a number above 1"),
+        ({"depths": {1: 2}}, "a number, a list of them or a range"),
+        ({"tokens": "100k,200k", "length": "1"}, "over 100 times away"),
+        ({"tokens": "100k,200k", "length": "1e30"}, "over 100 times away"),
+        ({"budget": "1h30m"}, "or a time such as 30min, 2h or 3d"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_a_sentence(options: dict[str, Any], sentence: str) -> None:
+    asked = {"target": "1M", "budget": "3e12"} | options
+    with pytest.raises(DeepwideError, match=sentence):
+        deepwide.sweep_design(REAL, **asked)
+
+
+def test_sizes_that_no_network_of_these_depths_has_are_passed_over() -> None:
+    """The upper end had ended in a TypeError of numpy's."""
+    design = deepwide.sweep_design(REAL, target="1M", budget="3e12", sizes="5k:1e38")
+    assert design.runs
+
+
+def test_choices_may_be_arrays_and_numbers_as_text() -> None:
+    design = deepwide.sweep_design(REAL, target="1M", budget="3d", sizes=np.array([10_000, 40_000, 160_000]), until="9")
+    assert design.unit == "seconds"
+    assert design.budget == 3 * 86400

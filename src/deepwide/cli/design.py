@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from deepwide.fitting import Runs as KnownRuns
 
 MOST_ROWS = 40
+HEAD = "# Chosen for the "  # how a written batch begins
 
 
 @group.command(
@@ -82,8 +83,8 @@ def design(
         raise DeepwideError("--auto reads tables by their usual names: leave --column, --where and --best-of out.")
     if auto and to is not None:
         raise DeepwideError("--auto writes each batch into the folder of its runs: leave --to out, or --auto.")
-    if to is not None and to.suffix != ".toml":
-        raise DeepwideError(f"{to.name} must end in .toml.")
+    if to is not None:
+        _check_target(to, base)
     if plot is not None:
         from deepwide.figures import check_suffix
 
@@ -129,6 +130,16 @@ def design(
     _end(answer)
 
 
+def _check_target(to: Path, base: Path) -> None:
+    """A batch replaces nothing but an earlier batch."""
+    if to.suffix != ".toml":
+        raise DeepwideError(f"{to.name} must end in .toml.")
+    if to.exists() and base.exists() and to.samefile(base):
+        raise DeepwideError(f"--to {to} is the base sweep, which says what may be run: name another file.")
+    if to.is_dir() or (to.is_file() and not to.read_bytes().startswith(HEAD.encode())):
+        raise DeepwideError(f"{to} is there already and is no batch of a design: name another file, or move it away.")
+
+
 def _known(
     known: list[Path] | None, column: list[str] | None, where: list[str] | None, best_of: str | None
 ) -> "KnownRuns | list[Path] | None":
@@ -158,7 +169,7 @@ def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
         out.print()
         out.print(_runs(answer))
     if answer.stop:
-        text = str(answer.stop)
+        text = str(answer.stop).rstrip(".")
         out.print(f"\n{text[:1].upper()}{text[1:]}.", soft_wrap=True, markup=False)
     for kind, notes in (("Warning", answer.warnings), ("Note", answer.notes)):
         for note in notes:
@@ -167,9 +178,14 @@ def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
         out.print(f"{answer.time()}.", soft_wrap=True, markup=False)
     if to is not None and answer.runs:
         out.print(f"Wrote the next batch: {to}. Next: deepwide sweep run {to}", soft_wrap=True, markup=False)
+    elif to is not None:
+        earlier = ", which holds an earlier batch" if to.exists() else ""
+        out.print(f"There is no run to do: nothing was written to {to}{earlier}.", soft_wrap=True, markup=False)
 
 
 def _stages(stages: "tuple[Stage, ...]") -> Table:
+    from deepwide.designing import show_ratio
+
     table = _table("The interval of the target")
     table.add_column("after")
     for title in ("runs", "FLOPs", "high/low", "interval"):
@@ -177,7 +193,7 @@ def _stages(stages: "tuple[Stage, ...]") -> Table:
     for stage in stages:
         interval = stage.interval
         shown = "" if interval is None else f"{interval.low:.3g} to {interval.high:.3g}"
-        ratio = f"{stage.ratio:.3g}" if stage.ratio < 1000 else "> 1,000"
+        ratio = show_ratio(stage.ratio)
         ratio = (
             ratio if stage.expected or interval else "none yet"
         )  # what a fit that declines would give is no interval
@@ -214,7 +230,7 @@ def _table(title: str) -> Table:
 def _end(answer: "Design") -> None:
     code = answer.stop.code if answer.stop else ""
     if code in ("disk_full", "unreadable", "blocked"):
-        raise DeepwideError(str(answer.stop))
+        raise DeepwideError(f"{str(answer.stop).rstrip('.')}.")
     if code == "stopped":
         raise KeyboardInterrupt
     if code == "failed":

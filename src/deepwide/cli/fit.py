@@ -143,9 +143,15 @@ def fit(
         check_suffix(plot)
     elif picture:
         raise DeepwideError("--picture says what to draw, and --plot where to: give --plot FILE too.")
+    asked_for = kind
     kind = kind or ("transition" if picture == "curves" else None)
     if picture == "curves" and kind != "transition":
         raise DeepwideError("curves are drawn of a transition fit: use --picture growth, map, residuals or resamples.")
+    for name, path in (("--law", law), ("--out", out)):
+        if path is not None and path.is_dir():
+            raise DeepwideError(
+                f"{name} {path} is a folder: give the name of a file in it, such as {path / 'law.json'}."
+            )
     from deepwide import fitting
     from deepwide.quantities import parse_count
 
@@ -191,6 +197,9 @@ def fit(
     if law is not None:
         answer.save_law(law)
     if not json:
+        if picture == "curves" and not asked_for:
+            note = "Note: curves are those of a transition fit, so that is what is shown; the default is the joint fit."
+            console().print(note, markup=False, soft_wrap=True)
         _show_files(answer, law, out, plot)
 
 

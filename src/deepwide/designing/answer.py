@@ -91,22 +91,22 @@ class Design(Answer):
         now = self.now
         if now.interval is None:
             known = f"{at}: nothing can be stated yet"
-            known += f" (assumed before any run: high/low {_ratio(now.ratio)})" if not self.runs_before else ""
+            known += f" (assumed before any run: high/low {show_ratio(now.ratio)})" if not self.runs_before else ""
         else:
-            known = f"{at}: {_interval(now.interval)} now, high/low {_ratio(now.ratio)}"
+            known = f"{at}: {_interval(now.interval)} now, high/low {show_ratio(now.ratio)}"
         if not self.runs:
             return f"{known}."
         flops = sum(run.train_flops for run in self.runs)
         return (
             f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
-            f"high/low {_ratio(self.after.ratio)}{self._if_noisier()}."
+            f"high/low {show_ratio(self.after.ratio)}{self._if_noisier()}."
         )
 
     def _if_noisier(self) -> str:
         if self.if_noisier is None:
             return ""
         noise, ratio = self.if_noisier
-        return f", or {_ratio(ratio)} if noise is {100 * noise:.2g}% of loss"
+        return f", or {show_ratio(ratio)} if noise is {100 * noise:.2g}% of loss"
 
     def time(self) -> str:
         """How long the runs should take."""
@@ -152,7 +152,8 @@ def _toml(value: Any) -> str:
     return repr(value)
 
 
-def _ratio(ratio: float) -> str:
+def show_ratio(ratio: float) -> str:
+    """High/low of an interval, as sentences have it."""
     return f"{ratio:.3g}" if ratio < 1000 else "above 1,000"
 
 

@@ -16,6 +16,7 @@ from deepwide.sweeping import Cell, Spec, cells_of, expected_seconds, make_spec,
 Choice = str | int | float | Sequence[str | int | float]
 MOST_SEEDS = 8  # of one shape
 MOST_CANDIDATES = 1500
+FAR_LENGTH = 100.0  # times the longest, or the shortest over it
 STEPS = {"sizes": 2.0, "depths": math.sqrt(2), "tokens": 2.0}  # from one to the next in a range
 
 
@@ -40,6 +41,10 @@ def values_of(choice: Choice, what: str) -> list[int]:
     ([10000, 20000, 40000, 80000], [1, 2, 3, 4, 6, 8], [1, 2])
     """
     parts: list[str | int | float]
+    if isinstance(choice, np.ndarray):
+        choice = np.atleast_1d(choice).tolist()
+    if not isinstance(choice, str | int | float | Sequence):
+        raise DeepwideError(f"the {what} are a number, a list of them or a range such as '1:8', not {quoted(choice)}.")
     if not isinstance(choice, str):
         parts = list(choice) if isinstance(choice, Sequence) else [choice]
     elif ":" in choice:
@@ -47,7 +52,7 @@ def values_of(choice: Choice, what: str) -> list[int]:
         if high < low:
             raise DeepwideError(f"the range of {what} {quoted(choice)} ends before it begins: write LOW:HIGH.")
         number = math.ceil(round(math.log(high / low) / math.log(STEPS[what]), 6))
-        steps = np.geomspace(low, high, number + 1).tolist() if number else [low]
+        steps = np.geomspace(float(low), float(high), number + 1).tolist() if number else [low]
         parts = [max(low, min(high, round(float(f"{step:.3g}")))) for step in steps]
     else:
         parts = list(choice.split(","))
@@ -156,6 +161,12 @@ def target_length(options: Sequence[Candidate], runs: Runs | None, asked: float 
         raise DeepwideError(
             f"all runs have {show_count(round(may.max()))} tokens, so none would tell the best depth at "
             f"{show_count(round(asked))}: allow several lengths."
+        )
+    if asked is not None and not lengths.min() / FAR_LENGTH <= asked <= lengths.max() * FAR_LENGTH:
+        least, most = (show_count(round(end)) for end in (lengths.min(), lengths.max()))
+        raise DeepwideError(
+            f"a length of {show_count(round(asked))} tokens is over {FAR_LENGTH:g} times away from those of the runs "
+            f"({least} to {most}): they say nothing of it."
         )
     if asked is not None or one:
         return None if one else asked

@@ -37,6 +37,10 @@ class Pool:
     def __len__(self) -> int:
         return len(self.cost)
 
+    def at(self, rows: Integers) -> "Pool":
+        """Some of them."""
+        return Pool(self.places.at(rows), self.cost[rows], self.repeats[rows])
+
 
 @dataclass(frozen=True)
 class Way:
@@ -225,6 +229,7 @@ def batches(way: Way, pool: Pool, before: Places, budget: float, least: int, fit
     Before anything can be fitted, the first batch has eight shapes and three depths.
     """
     order = sorted(way.runs, key=lambda run: (pool.cost[run], run))
+    budget = min(budget, 2 * way.costs[-1])  # of a budget far above the plan, too, a batch is a part
     if not fitted:
         order = _new_first(order)
     result: list[tuple[int, ...]] = []
@@ -246,6 +251,17 @@ def batches(way: Way, pool: Pool, before: Places, budget: float, least: int, fit
         left -= spent
         result.append(tuple(batch))
     return result
+
+
+def cheapest_fit(pool: Pool, before: Places) -> list[int]:
+    """The cheapest different runs to which something can be fitted, one after the other; all, if that is too few."""
+    chosen: list[int] = []
+    for run in np.argsort(pool.cost, kind="stable").tolist():
+        if pool.repeats[run] > 0:
+            chosen.append(run)
+        if _can_be_fitted(chosen, pool, before):
+            break
+    return chosen
 
 
 def _new_first(order: Sequence[int]) -> list[int]:

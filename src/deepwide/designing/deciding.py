@@ -1,14 +1,26 @@
 """One decision: fit what has been run, see what is open, choose the next runs, and say what to expect of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deepwide.answers import Interval
-from deepwide.designing.choosing import Pool, batches, best_way, cheapest_way, ends_of, enough_spread, frontier, ways
+from deepwide.designing.choosing import (
+    Pool,
+    Way,
+    batches,
+    best_way,
+    cheapest_fit,
+    cheapest_way,
+    ends_of,
+    enough_spread,
+    frontier,
+    ways,
+)
 from deepwide.errors import DeepwideError
 from deepwide.fitting import (
+    SAME_LENGTH,
     Covariances,
     Goal,
     JointFit,
@@ -48,6 +60,7 @@ class Decision:
     floor: float  # high/low if everything in the pool were run again and again
     floor_share: tuple[float, float]  # of the floor's variance: growth beyond the runs, and the rest
     noise: float | None = None  # before any fit: what a run is assumed to have
+    first_cost: float | None = None  # likewise: of the cheapest runs that can be fitted
     if_noisier: tuple[float, float] | None = None  # likewise: NOISIER times that, and high/low at the end
 
 
@@ -66,8 +79,32 @@ def decide(
     """What to run next of the pool: for the whole budget, or the cheapest that should bring high/low to `until`.
 
     `noise` is what one run has, where the caller knows, until runs can be fitted; `examine` asks the fit for its
-    warnings.
+    warnings. Before any run, shorter lengths are left alone if those of the target's promise more.
     """
+    asked = _decide(runs, pool, goal, budget, least, draws, until, noise, examine)
+    near = np.abs(np.log(pool.places.tokens / (goal.tokens or math.nan))) < math.log(SAME_LENGTH)
+    longest = np.flatnonzero(near)
+    if runs is not None or not 0 < len(longest) < len(pool):
+        return asked
+    alone = _decide(None, pool.at(longest), goal, budget, least, draws, until, noise, examine)
+    if not alone.batches or (asked.batches and asked.ratios[-1] <= alone.ratios[-1]):
+        return asked
+    batches = tuple(tuple(longest[list(batch)].tolist()) for batch in alone.batches)
+    return replace(alone, batches=batches)
+
+
+def _decide(
+    runs: Runs | None,
+    pool: Pool,
+    goal: Goalpost,
+    budget: float,
+    least: int,
+    draws: int,
+    until: float | None,
+    noise: float | None,
+    examine: bool,
+) -> Decision:
+    """With all that is in the pool."""
     fit = _fit(runs, goal, draws, examine)
     if fit is not None and runs is not None:  # what a fit leaves out tells nothing
         runs = runs.select(np.delete(np.arange(len(runs)), fit.left_out))
@@ -90,6 +127,9 @@ def decide(
     found_ways = ways(cov, pool, ends, budget, before)
     enough = cheapest_way(found_ways, lambda log_width: expected(log_width) <= until) if until else None
     way, spent = (enough, enough.costs[-1]) if enough else (best_way(found_ways), budget)
+    first = cheapest_fit(pool, before) if fit is None else []
+    if way is None and first and (cost := float(pool.cost[first].sum())) <= budget:  # no way shows the best depth
+        way = Way(tuple(first), (cost,), (math.inf,))
     chosen = batches(way, pool, before, spent, least, not view.assumed) if way else []
     if_noisier = None
     if chosen and view.assumed and noise is None:
@@ -109,6 +149,7 @@ def decide(
         expected(floor),
         (min(beyond, 1.0), max(1 - beyond, 0.0)),
         view.noise_at(goal.tokens) if view.assumed else None,
+        float(pool.cost[first].sum()) if first else None,
         if_noisier,
     )
 

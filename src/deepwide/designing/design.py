@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 from deepwide.answers import Interval, Note
-from deepwide.designing.answer import Design, DesignedRun, Stage
+from deepwide.designing.answer import Design, DesignedRun, Stage, show_ratio
 from deepwide.designing.candidates import (
     Candidate,
     Choice,
@@ -28,8 +28,9 @@ from deepwide.sweeping import Spec, as_spec, runs_folder
 
 SpecLike = Spec | Mapping[str, Any] | str | Path
 Unit = Literal["FLOPs", "seconds"]
-DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|days?)\s*")
-SECONDS = {"s": 1, "min": 60, "h": 3600, "day": 86400, "days": 86400}
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|seconds?|min|minutes?|h|hours?|d|days?)\s*")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # by the first letter
+UNTIL_FITTED = ("no_fit", "no_bowl", "other_length")  # notes on the next batch
 HELPS = 0.03  # a fall of ln(high/low) by less than this share is no help
 ENOUGH_TOKENS = 10.0  # per parameter: of Gemstones' shortest runs, which told of the longer ones
 FAR_BELOW = 1000  # times smaller than the runs so far: growth is not one curve over so many sizes
@@ -63,16 +64,27 @@ class Request:
         if goal not in ("depth", "loss"):
             raise DeepwideError(f"the goal is depth or loss, not {quoted(goal)}.")
         at_least_one(batch=batch)
-        if until is not None and not until > 1:
-            raise DeepwideError(f"until is the high/low of an interval, above 1, not {quoted(until)}.")
+        if until is not None:
+            until = _above_one(until)
         time = DURATION.fullmatch(budget) if isinstance(budget, str) else None
-        amount = float(time[1]) * SECONDS[time[2]] if time else float(parse_count(budget, "a budget of FLOPs"))
+        flops = "a budget of FLOPs, or a time such as 30min, 2h or 3d"
+        amount = float(time[1]) * SECONDS[time[2][0]] if time else float(parse_count(budget, flops))
         if not amount > 0:
             raise DeepwideError(f"the budget must be above 0, not {quoted(budget)}.")
         params = float(parse_count(target, "a target, a size in block parameters"))
         tokens = None if length is None else float(parse_count(length, "a length in tokens"))
         scatter = None if noise is None else parse_percent(noise, "the noise of one run's loss, a share of it")
         return cls(goal, params, amount, "seconds" if time else "FLOPs", until, batch, tokens, scatter)
+
+
+def _above_one(until: Any) -> float:
+    try:
+        value = float(until)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 1 < value < math.inf:
+        raise DeepwideError(f"until is the high/low of an interval, a number above 1, not {quoted(until)}.")
+    return value
 
 
 class Spent(NamedTuple):
@@ -173,7 +185,7 @@ def design_next(
     decision = decide(
         runs, pool, goal, left, least=request.batch, until=request.until, noise=request.noise, examine=True
     )
-    stop = _stop(decision, request, pays=min(cost) <= left) or _too_small(decision, runs, options)
+    stop = _stop(decision, request, left, pays=min(cost) <= left) or _too_small(decision, runs, options)
     now = Stage(
         batch=len(before),
         runs=spent.runs,
@@ -185,6 +197,7 @@ def design_next(
     )
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
     notes = [] if stop and stop.code == "small" else _notes(decision, request, pool.places.block_params.max())
+    notes = [each for each in notes if not (stop and each.code in UNTIL_FITTED)]
     return Design(
         name=spec.name,
         goal=request.goal,
@@ -256,26 +269,36 @@ def _expected(decision: Decision, runs: Sequence[DesignedRun], now: Stage) -> li
     return stages
 
 
-def _stop(decision: Decision, request: Request, *, pays: bool) -> Note | None:
+def _stop(decision: Decision, request: Request, left: float, *, pays: bool) -> Note | None:
     """Why to stop, if there is a reason."""
     if request.until is not None and decision.interval is not None and decision.ratio <= request.until:
         text = f"the interval's high/low is {decision.ratio:.3g}, and {request.until:g} was asked for"
         return Note.of("interval", text, ratio=decision.ratio, until=request.until)
     if not decision.batches and not (pays and decision.interval is not None):
         text = "what is left of the budget pays for no run that would help"
-        if decision.fit is None:
-            text = f"the budget pays for too few runs: nothing can be fitted to fewer than {SHAPES} shapes"
+        if left <= 0:
+            spent = _amount(request.budget - left, request.unit)
+            text = f"the budget is spent: {spent} of {_amount(request.budget, request.unit)}"
+        elif decision.fit is None:
+            text = (
+                f"the budget pays for too few runs: nothing can be fitted to fewer than {SHAPES} shapes of {DEPTHS} "
+                f"depths, the cheapest of which cost {_amount(decision.first_cost or 0.0, request.unit)}"
+            )
         return Note.of("budget", text)
     after = decision.ratios[-1] if decision.ratios else decision.ratio
     enough = request.until is not None and after <= request.until
     if decision.interval is not None and not enough and math.log(after) > (1 - HELPS) * math.log(decision.ratio):
         beyond, rest = decision.floor_share
-        text = (
-            f"more runs cannot help: all that is left of the budget would narrow the interval's high/low only from "
-            f"{decision.ratio:.3g} to {after:.3g}, and no number of such runs below {decision.floor:.3g}; "
-            f"{100 * beyond:.0f}% of that variance is growth beyond the largest size that may be run, "
-            f"{100 * rest:.0f}% is what the model misses and assumes"
-        )
+        now, then = show_ratio(decision.ratio), show_ratio(after)
+        little = f"all that is left of the budget would narrow the interval's high/low only from {now} to {then}"
+        if math.log(decision.floor) < (1 - HELPS) * math.log(decision.ratio):
+            text = f"this budget cannot help: {little}; a larger one would, towards {show_ratio(decision.floor)}"
+        else:
+            text = (
+                f"more runs cannot help: {little}, and by what is known now no number of such runs goes below "
+                f"{show_ratio(decision.floor)}; of that variance {100 * beyond:.0f}% is growth beyond the largest size "
+                f"that may be run, and {100 * rest:.0f}% what the model misses and assumes"
+            )
         return Note.of("misfit", text, ratio=decision.ratio, after=after, floor=decision.floor, beyond=beyond)
     return None
 
@@ -349,15 +372,20 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
         notes.append(Note.of("no_bowl", text, flat=decision.fit.flat))
     if decision.interval is not None and request.goal == "depth" and decision.interval.value < 1:
         notes.append(Note.of("below-one", "a best depth below 1 means that one layer is best there"))
+    if decision.fit is not None and request.noise is not None:
+        text = "the noise that was given counts until runs can be fitted: now it is what the fit finds"
+        notes.append(Note.of("noise-found", text, noise=request.noise))
     after = decision.ratios[-1] if decision.ratios else decision.ratio
     if request.until is not None and after > request.until:
-        text = f"a high/low of {request.until:g} is out of reach: with the whole budget {after:.3g} is expected"
+        text = f"a high/low of {request.until:g} is not expected: with the whole budget {show_ratio(after)} is"
         notes.append(Note.of("out-of-reach", text, until=request.until, after=after))
     if request.params > largest * 1.001 and request.goal == "depth":
         factor = request.params / largest
+        by = "the noise that is assumed" if decision.fit is None else "what is known now"
         text = (
-            f"the target is {factor:.3g} times the largest size that may be run: no number of these runs brings "
-            f"high/low below {decision.floor:.3g}, and what they give rests on how growth is assumed to go on there"
+            f"the target is {factor:.3g} times the largest size that may be run: by {by}, no number of these runs is "
+            f"expected to bring high/low below {show_ratio(decision.floor)}, and what they give rests on how growth is "
+            "assumed to go on there"
         )
         notes.append(Note.of("beyond", text, factor=factor, floor=decision.floor))
     return notes

@@ -48,7 +48,12 @@ def design_chart(design: "Design") -> Any:
     y = alt.Y("ratio:Q", title="high/low of the 95% interval",
               scale=alt.Scale(type="log", domain=[min(ratios) / 1.15, max(ratios) * 1.15], nice=False),
               axis=alt.Axis(values=[1.1, 1.2, 1.5, 2, 3, 4, 5, 7, 10, 20, 50, 100], format="~g"))  # fmt: skip
-    what = alt.Color("what:N", title=None, scale=alt.Scale(domain=["measured", "expected"], range=[BLUE, ORANGE]))
+    known = [each for each in ("measured", "expected") if any(row["what"] == each for row in stages)]
+    what = alt.Color(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=known, range=[{"measured": BLUE, "expected": ORANGE}[each] for each in known]),
+    )
     floor = alt.Chart(inline([{"ratio": design.floor}])).mark_rule(strokeDash=[4, 3], color=FAINT).encode(y=y)
     line = alt.Chart(inline(points)).mark_line(color=INK, interpolate="step-after", strokeWidth=1.5).encode(x=x, y=y)
     dots = alt.Chart(inline(stages)).mark_point(filled=True, size=70, opacity=1).encode(
@@ -63,7 +68,7 @@ def design_chart(design: "Design") -> Any:
         f"{at} at {show_count(design.target_params)}: what to expect for how much",
         [
             "line: the best for each budget; points: now (at the left edge) and after each batch;",
-            "dashed: no number of such runs gives less",
+            "dashed: what no number of such runs is expected to pass",
         ],
     )
 

@@ -26,7 +26,8 @@ def resample_plot(fit: "Fit", title: str = "") -> Any:
     usable = len(next(iter(columns.values()))) - 1
     note = "" if usable == len(fit.resamples) else f"; {len(fit.resamples) - usable} have no best depth"
     note += "; ln width = a + b·depth" if "a" in quantities else ""
-    return _histogram(columns, title, note) if len(columns) == 1 else _clouds(columns, title, note)
+    what = "draws of the posterior" if fit.kind == "joint" else "resamples of the runs"
+    return _histogram(columns, title, what, note) if len(columns) == 1 else _clouds(columns, title, what, note)
 
 
 def _title(fit: "Fit", name: str) -> str:
@@ -44,19 +45,19 @@ def _title(fit: "Fit", name: str) -> str:
     return f"exponent of {name.removesuffix('_exponent')}" if name.endswith("_exponent") else name
 
 
-def _histogram(columns: dict[str, list[float]], title: str, note: str) -> Any:
+def _histogram(columns: dict[str, list[float]], title: str, what: str, note: str) -> Any:
     import altair as alt
 
     ((name, values),) = columns.items()
     bars = alt.Chart(inline([{"value": value} for value in values[1:]])).mark_bar(color=BLUE, opacity=0.7)
     mark = alt.Chart(inline([{"value": values[0]}])).mark_rule(color=ORANGE, strokeWidth=2)
     x = alt.X("value:Q", bin=alt.Bin(maxbins=40), title=name)
-    chart = alt.layer(bars.encode(x=x, y=alt.Y("count()", title="resamples")), mark.encode(x="value:Q"))
-    words = f"{len(values) - 1} resamples of the runs; orange: the estimate{note}"
+    chart = alt.layer(bars.encode(x=x, y=alt.Y("count()", title=what.split()[0])), mark.encode(x="value:Q"))
+    words = f"{len(values) - 1} {what}; orange: the estimate{note}"
     return framed(chart, title or "Bootstrap", words, 420, 280)
 
 
-def _clouds(columns: dict[str, list[float]], title: str, note: str) -> Any:
+def _clouds(columns: dict[str, list[float]], title: str, what: str, note: str) -> Any:
     import altair as alt
 
     drawn = min(len(next(iter(columns.values()))) - 1, MOST)
@@ -73,5 +74,5 @@ def _clouds(columns: dict[str, list[float]], title: str, note: str) -> Any:
             shape="cross", size=160, filled=True, stroke="white", strokeWidth=1, color=ORANGE, opacity=1
         )
         panels.append(alt.layer(cloud, centre).encode(x=x, y=y).properties(width=260, height=220))
-    words = f"points: {drawn} resamples of the runs; orange cross: the estimate{note}"
-    return framed(alt.concat(*panels, columns=3), title or "The fit over resamples of its runs", words)
+    words = f"points: {drawn} {what}; orange cross: the estimate{note}"
+    return framed(alt.concat(*panels, columns=3), title or f"The fit over {what}", words)

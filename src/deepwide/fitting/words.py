@@ -235,8 +235,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
         + (
             ": left out, as the same run twice"
             if left_out
-            else ": if they are the same runs twice, leave one copy out; repeats count as seeds, so the noise comes out "
-            "too small"
+            else ": if they are the same runs twice, leave one copy out; repeats count as seeds, so the noise comes "
+            "out too small"
         )
     ),
     "best-rates": _rates,
