@@ -58,7 +58,7 @@ def test_a_column_that_is_found_and_blank_is_named_with_how_many_rows() -> None:
     with pytest.raises(DeepwideError, match=r"'depth' \('layers' of the table\) is blank in 3 of the 3 runs") as error:
         read_runs(rows).need("depth")
     assert "where" not in str(error.value), "no row would be left"
-    with pytest.raises(DeepwideError, match="does not have for every run: map it"):
+    with pytest.raises(DeepwideError, match="has none that is called so: map it"):
         some.need("width")
     widths = read_runs([{"depth": 2, "width": w, "loss": 2.0} for w in (64, None)])
     with pytest.raises(DeepwideError, match="the column 'width' of the table is blank in 1 of the 2 runs"):

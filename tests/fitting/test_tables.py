@@ -67,7 +67,7 @@ def test_what_pandas_writes_for_a_blank_is_blank(tmp_path: Path) -> None:
         ("depth,width,loss", "1,-8,1.0", "width is -8"),
         ("depth,width,loss", "1,8,-inf", "loss is -inf"),
         ("depth,width,loss", "1,8,−1.0", "'−1.0' is not a number"),
-        ("depth,width,loss", '1,"1,024",2.0', "'1,024' is not a number: write 12345.6, without separators"),
+        ("depth,width,loss", '1,"1,02",2.0', "'1,02' is not a number: write 12345.6, without separators"),
         ("depth,width,loss", "1,1,024,2.0", "row 1 has 4 values for 3 columns: is there a separator inside"),
         ("depth,width,foo", "1,8,2.0,9,9", "row 1 has 5 values for 3 columns"),
         ("depth,loss,width,loss", "1,2.0,8,2.0", "2 columns called 'loss'"),
@@ -249,3 +249,26 @@ def test_a_folder_without_a_finished_run_says_so(tmp_path: Path) -> None:
     make_sweep(tmp_path, run0={}, run1={}, run2={}, run3={})
     with pytest.raises(DeepwideError, match="no finished run: 4 runs in"):
         read_runs(tmp_path)
+
+
+def test_what_cannot_be_read_names_the_line_or_the_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"depth": 2, "loss": 3.1}\n\n{"depth": 4 "loss": 3.0}\n')
+    with pytest.raises(DeepwideError, match=r"line 3: Expecting ',' delimiter at column 13"):
+        read_runs(path)
+    for name in ("runs.json", "empty.jsonl"):
+        (tmp_path / name).write_text(" \n")
+        with pytest.raises(DeepwideError, match="has no rows"):
+            read_runs(tmp_path / name)
+    (tmp_path / "runs.csv").write_bytes("depth,loss\n2,3.1\n".encode("utf-16"))
+    with pytest.raises(DeepwideError, match="is no text in UTF-8"):
+        read_runs(tmp_path / "runs.csv")
+
+
+def test_thousands_in_a_width_are_read_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text('depth,width,loss\n2,"1,280",3.1\n4,"2,560",3.0\n')
+    assert read_runs(path).width.tolist() == [1280, 2560]
+    path.write_text('depth,width,loss\n2,"12,80",3.1\n')
+    with pytest.raises(DeepwideError, match="is not a number"):
+        read_runs(path)

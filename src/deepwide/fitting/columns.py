@@ -30,6 +30,7 @@ NAMES = {  # what other people call our columns, ours first
 }
 assert tuple(NAMES) == COLUMNS
 COUNTS = ("block_params", "total_params", "tokens", "train_flops")  # may be written 125M, or count in millions
+WHOLE = ("depth", "width")  # may be written 1,280
 BLANK = ("", "-", "–", "—", "?", "na", "n/a", "none", "null")
 
 _FOLDERS = {"config", "cfg", "summary", "args", "hparams", "metrics", "model", "arch", "optim", "optimizer", "trainer"}
@@ -53,6 +54,7 @@ _OTHERS = {
 }
 _LETTERS = {"depth": "L", "width": "d"}
 _VOCABULARY = {"vocab", "vocab_size", "n_vocab", "num_vocab", "vocabulary", "vocabulary_size"}
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+")
 _UNITS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "t": 1e12}
 _UNITS |= {"trillion": 1e12, "g": 1e9, "mio": 1e6}
 _UNIT = re.compile(
@@ -230,6 +232,8 @@ def number_of(value: Any, ours: str, guess: Guess | None, where: str) -> float:
 
 def _written(value: Any, ours: str, where: str) -> float:
     """A count as people write it: 125M, 1,300,000."""
+    if ours in WHOLE and isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()):
+        return float(value.replace(",", ""))
     if ours in COUNTS and isinstance(value, str):
         try:
             return float(parse_count(value))

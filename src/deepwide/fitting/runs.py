@@ -145,7 +145,7 @@ class Runs:
                 )
             if blank:
                 raise DeepwideError(
-                    f"this fit needs the column '{name}', which {table} does not have for every run: map it (column "
+                    f"this fit needs the column '{name}', and {table} has none that is called so: map it (column "
                     f"{name}=YOUR_COLUMN){INSTEAD.get(name, '')}."
                 )
 

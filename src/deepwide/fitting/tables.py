@@ -75,10 +75,13 @@ def read_table(path: Path) -> list[Row]:
         text = content.decode("utf-8-sig")
         if kind[0] in (".csv", ".tsv"):
             return _from_csv(path, text)
-        lines = [text] if kind[0] == ".json" else [line for line in text.split("\n") if line.strip()]
-        values = [json.loads(line) for line in lines]
+        if not text.strip():
+            raise DeepwideError(f"{path} has no rows.")
+        values = [json.loads(text)] if kind[0] == ".json" else _lines(text)
     except DeepwideError:
         raise
+    except UnicodeDecodeError:
+        raise DeepwideError(f"{path} is no text in UTF-8: save it in that encoding, or as .parquet.") from None
     except (ValueError, csv.Error, RecursionError) as error:  # ValueError: not UTF-8, not JSON, or an endless number
         reason = " ".join(str(error).split())[:120]
         raise DeepwideError(f"{path} cannot be read as a table: {reason}.") from None
@@ -86,6 +89,17 @@ def read_table(path: Path) -> list[Row]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DeepwideError(f"{path} must have one object per run: a list of them in .json, one per line in .jsonl.")
     return rows
+
+
+def _lines(text: str) -> list[Any]:
+    """One value per line of .jsonl; an error names the line."""
+    values = []
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            values += [json.loads(line)] if line.strip() else []
+        except json.JSONDecodeError as error:
+            raise ValueError(f"line {number}: {error.msg} at column {error.colno}") from None
+    return values
 
 
 def rows_of(table: Any) -> list[Row]:
