@@ -89,7 +89,7 @@ def quoted(value: object, most: int = 40) -> str:
 EXTRAS = {
     "plot": ("altair", "vl_convert"),
     "rank": ("flint", "scipy", "threadpoolctl"),
-    "fit": ("scipy", "polars"),
+    "fit": ("scipy", "polars", "threadpoolctl"),
     "train": ("torch", "safetensors", "tokenizers", "pooch", "polars"),
     "translate": ("sacrebleu",),
     "ray": ("ray",),

@@ -67,7 +67,7 @@ def fit_joint(
         )
     runs.need("depth")
     if length is not None:
-        _check_length(runs, length)
+        length = _checked_length(runs, length)
 
     with one_thread():
         return _examined(runs, counting, length, bootstrap, seed, examine, all_runs)
@@ -254,7 +254,7 @@ def _observed(runs: Runs, counting: Counting, s: Floats, x: Floats, t: Floats | 
     return np.where(runs.diverged, np.maximum(expected_above(X @ theta, y, spread), y), y)
 
 
-def _check_length(runs: Runs, length: float) -> None:
+def _checked_length(runs: Runs, length: float) -> float:
     length = float(positive_numbers("length", length)[0])
     if np.isnan(runs.tokens).all():
         raise DeepwideError("these runs do not say how many tokens they had: a best depth at a length needs tokens.")
@@ -263,6 +263,7 @@ def _check_length(runs: Runs, length: float) -> None:
         raise DeepwideError(
             f"all runs had {show_count(round(most))} tokens: they do not say how the best depth changes with length."
         )
+    return length
 
 
 def _check(cells: Cells, x: Floats) -> None:

@@ -423,11 +423,9 @@ def _columns_of(runs: Sequence[Residual]) -> Iterator[list[float]]:
 
 def positive_numbers(name: str, given: ArrayLike) -> Floats:
     """A number above 0 (1.3B too) or a list of them, as an array."""
-    if isinstance(given, str):
-        given = parse_count(given, name)
     try:
-        values = np.atleast_1d(np.asarray(given, dtype=float))
-    except (TypeError, ValueError):
+        values = np.atleast_1d(np.asarray(parse_count(given) if isinstance(given, str) else given, dtype=float))
+    except (TypeError, ValueError):  # DeepwideError is one
         values = np.array([np.nan])
     if values.ndim > 1 or not np.all((values > 0) & (values < np.inf)):
         raise DeepwideError(f"{name} must be a number above 0, or a list of them, not {str(given)[:40]}.")
