@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from deepwide.fitting import Runs as KnownRuns
 
 MOST_ROWS = 40
-HEAD = "# Chosen for the "  # how a written batch begins
 
 
 @group.command(
@@ -132,6 +131,8 @@ def design(
 
 def _check_target(to: Path, base: Path) -> None:
     """A batch replaces nothing but an earlier batch."""
+    from deepwide.designing import HEAD
+
     if to.suffix != ".toml":
         raise DeepwideError(f"{to.name} must end in .toml.")
     if to.exists() and base.exists() and to.samefile(base):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from deepwide import offered
 
 if TYPE_CHECKING:
+    from deepwide.designing.answer import HEAD as HEAD
     from deepwide.designing.answer import Design as Design
     from deepwide.designing.answer import DesignedRun as DesignedRun
     from deepwide.designing.answer import Stage as Stage
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deepwide.designing.design import sweep_design as sweep_design
 
 _HOME = {
+    "HEAD": "answer",
     "Decision": "deciding",
     "Design": "answer",
     "DesignedRun": "answer",

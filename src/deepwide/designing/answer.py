@@ -11,6 +11,8 @@ from deepwide.fitting import Goal
 from deepwide.laws import without_limit
 from deepwide.quantities import plural, show_count, show_seconds
 
+HEAD = "# Chosen for the "  # how a batch that was written begins
+
 
 class DesignedRun(Answer):
     """One shape to train with one seed; with a grid in the base sweep, once for each of its points."""
@@ -125,7 +127,7 @@ class Design(Answer):
 def spec_text(design: Design) -> str:
     """The next batch as TOML."""
     what = "best depth" if design.goal == "depth" else "loss"
-    head = f"# Chosen for the {what} at {show_count(design.target_params)}: {plural(len(design.next), 'run')}.\n"
+    head = f"{HEAD}{what} at {show_count(design.target_params)}: {plural(len(design.next), 'run')}.\n"
     table = dict(design.spec)
     cells = table.pop("cells")
     run, grid = table.pop("run"), table.pop("grid")
