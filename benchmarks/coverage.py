@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -136,6 +136,14 @@ class Row:
     def best(self) -> tuple[Best, tuple[float, ...]]:
         """ln best depth against ln size, and its parameters."""
         return {**TRUTHS, **TRUTHS_LATER}[self.truth]
+
+    def without_noise(self) -> "Row":
+        """What cells of a shape share: misfit, offsets, luck."""
+        return replace(self, noise=0.0, by_size=False, by_depth=False)
+
+    def noise_alone(self) -> "Row":
+        """What differs between single runs of a cell."""
+        return replace(self, cell=0.0, smooth=0.0, offsets=0.0, run=0.0, by_width=0.0, seeds=(1,))
 
 
 ROWS = (
@@ -363,8 +371,21 @@ def truth_of(row: Row) -> Floats:
     return np.array([0.04 if row.on_reducible else row.curvature, *loss, *row.best[1]])
 
 
+class Simulated(NamedTuple):
+    """The cells of a sweep, and what each misses of the truth whatever its seed."""
+
+    L: Floats
+    N: Floats
+    misfit: Floats
+
+
 def sweep(row: Row, seed: int) -> Runs:
     """One simulated sweep."""
+    return simulated(row, seed)[0]
+
+
+def simulated(row: Row, seed: int) -> tuple[Runs, Simulated]:
+    """One simulated sweep, and what it was made of."""
     draw = np.random.default_rng([seed, zlib.crc32(repr(row).encode())])
     L, N = shapes(row, draw)
     d = np.sqrt(N / (12 * L))
@@ -373,11 +394,9 @@ def sweep(row: Row, seed: int) -> Runs:
     y = mean_loss(row, truth_of(row), L, N, D)
     shared = draw.normal(0, 0.003, max(row.seeds))
     count = np.resize(row.seeds, len(N))
-    cells = covariance(replace(row, noise=0.0, by_size=False, by_depth=False), L, N)
-    y = y + np.linalg.cholesky(cells + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
-    single = np.sqrt(
-        np.diag(covariance(replace(row, cell=0.0, smooth=0.0, offsets=0.0, run=0.0, by_width=0.0, seeds=(1,)), L, N, D))
-    )
+    misfit = np.linalg.cholesky(covariance(row.without_noise(), L, N) + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
+    y = y + misfit
+    single = np.sqrt(np.diag(covariance(row.noise_alone(), L, N, D)))
     number = np.concatenate([np.arange(k) for k in count])
     cell = np.repeat(np.arange(len(N)), count)
     noise = draw.normal(size=len(cell))
@@ -389,9 +408,10 @@ def sweep(row: Row, seed: int) -> Runs:
     columns: dict[str, Any] = {"tokens": D[cell], "total_params": total[cell]} if row.ladder else {}
     if row.untold:
         del columns["total_params"]
-    return Runs.of(
+    runs = Runs.of(
         depth=L[cell], width=d[cell], block_params=N[cell], loss=loss, seed=number, source="simulated", **columns
     )
+    return runs, Simulated(L, N, misfit)
 
 
 def targets(runs: Runs) -> Floats:

@@ -37,6 +37,7 @@ def test_far_away_nothing_is_carried_but_a_depth_s_own_offset() -> None:
     whole = sum(sd**2 for sd in MISSED) + 0.001**2
     assert carried.left[1] == pytest.approx(whole)
     assert carried.left[0] < whole
+    assert carried.left - carried.missed == pytest.approx(0.001**2)
 
 
 def test_no_runs_carry_nothing() -> None:

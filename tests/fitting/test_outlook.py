@@ -123,6 +123,15 @@ def test_a_target_of_loss_has_the_features_of_a_run_at_the_best_depth(fit: Joint
     np.testing.assert_allclose(target.gradient[..., ahead.names.index("curvature")], 0, atol=1e-6)
 
 
+def test_what_is_expected_of_a_loss_is_about_what_the_fit_states(fit: JointFit, runs: Runs) -> None:
+    """What the model misses is part of the loss, in the promise as in the limits."""
+    ahead = outlook_of(fit, Places.of(runs), POOL, draws=100)
+    for size in (2e5, 4e6, 4e7):
+        cov = ahead.covariances(Places.of(runs), POOL, "loss", size, np.array([size]), 0.0)
+        row = fit.predict_rows(fit.best_depth(size)[0].value, size)[0]
+        assert math.exp(cov.log_width(0)) == pytest.approx(math.log(row["high"] / row["low"]), rel=0.3)
+
+
 def test_what_is_expected_now_is_about_what_the_law_states(fit: JointFit, runs: Runs) -> None:
     """The same interval, from the covariances and from the draws of the law."""
     _, cov = view(fit, runs)

@@ -223,7 +223,8 @@ class JointFit(Fit):
     def predict_rows(
         self, depth: ArrayLike, params: ArrayLike, *, tokens: ArrayLike | None = None, total: ArrayLike | None = None
     ) -> list[dict[str, float]]:
-        """One row per shape: loss, the 95% limits of its mean (low, high) and of one new run (run_low, run_high).
+        """One row per shape: loss, the 95% limits of its mean over seeds (low, high) and of one new run (run_low,
+        run_high).
 
         Arrays are taken together as numpy broadcasts them. Without tokens, lengths are those of the runs. Near the runs
         what the model misses there is carried over (`misfit.carry`). Beyond the runs the loss is for growth that goes
@@ -266,11 +267,13 @@ class JointFit(Fit):
             mean = size_curve(values, places) + self._above(law, values, L[part], N[part], t)
             carried = self._carried(places)
             mean += np.tile(self._off(np.array(self.resamples)) @ carried.weights, (2, 1))
-            low, high = np.quantile(mean, (0.025, 0.975), axis=0)
-            middle = np.clip(np.median(mean[:number], axis=0), low, high)
-            one_run = np.sort(mean, axis=0) + np.sqrt(carried.left) * spread
-            run_low, run_high = np.quantile(one_run, (0.025, 0.975), axis=0)
-            columns = (L[part], N[part], *np.exp((middle, low, high, run_low, run_high)))
+            luck = carried.left - carried.missed
+            several, one = (
+                np.quantile(np.sort(mean, axis=0) + np.sqrt(variance) * spread, (0.025, 0.975), axis=0)
+                for variance in (carried.missed + self._cell_share * luck, carried.left)
+            )
+            middle = np.clip(np.median(mean[:number], axis=0), *several)
+            columns = (L[part], N[part], *np.exp((middle, *several, *one)))
             rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
         return rows
 
@@ -363,6 +366,11 @@ class JointFit(Fit):
             return ""
         ends = (f"{100 * self.noise * self.falling(end):.2g}% at {show_count(round(end))}" for end in self.tokens_range)
         return f" at {show_count(round(self.centre_tokens or 0))} tokens, " + " and ".join(ends)
+
+    @property
+    def _cell_share(self) -> float:
+        """Of a run's variance, what all seeds of its shape share; 0 where no shape was repeated."""
+        return 0.0 if self.seed_noise is None else max(1 - (self.seed_noise / max(self.noise, 1e-12)) ** 2, 0.0)
 
     @property
     def run_spread(self) -> float:

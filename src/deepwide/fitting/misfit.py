@@ -56,11 +56,13 @@ class Missed(NamedTuple):
 
     def covariance(self, design: Design) -> Floats:
         """Between all places."""
-        cells = range(len(design.s))
-        smooth, curve = (np.stack([part(design, i) for i in cells]) for part in (smooth_misfit, curve_misfit))
-        same_depth, same_size = (np.abs(np.subtract.outer(v, v)) < 1e-6 for v in (design.x, design.s))
-        by_kind = np.stack([smooth, same_depth.astype(float), curve, (same_depth & same_size).astype(float)])
-        return np.asarray(np.einsum("k,kij->ij", np.square(self), by_kind))
+        return np.stack([self.column(design, cell) for cell in range(len(design.s))])
+
+    def column(self, design: Design, cell: int) -> Floats:
+        """Between all places and one."""
+        same_depth, same_size = (np.abs(v - v[cell]) < 1e-6 for v in (design.x, design.s))
+        parts = smooth_misfit(design, cell), same_depth, curve_misfit(design, cell), same_depth & same_size
+        return np.asarray(sum(sd**2 * part for sd, part in zip(self, parts, strict=True)))
 
 
 class RunNoise(NamedTuple):
@@ -75,19 +77,24 @@ class RunNoise(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What is missed at runs, carried to other places (kriging; Krige 1951): weights (runs, places), and the variance
-    of a new run there that is left."""
+    """What is missed at runs, carried to other places (kriging; Krige 1951): weights (runs, places), the variance of
+    what is missed there that is left, and that of a new run there."""
 
     weights: Floats
+    missed: Floats
     left: Floats
+
+
+def joined(one: Design, other: Design) -> Design:
+    """Both, the one first."""
+    return Design(
+        *(None if a is None or b is None else np.concatenate([a, b]) for a, b in zip(one, other, strict=True))  # type: ignore[arg-type]
+    )
 
 
 def carry(missed: Missed, noise: RunNoise, runs: Design, places: Design) -> Carried:
     """From runs to places."""
-    whole = Design(
-        *(None if a is None or b is None else np.concatenate([a, b]) for a, b in zip(runs, places, strict=True))  # type: ignore[arg-type]
-    )
-    K, n = missed.covariance(whole), len(runs.s)
+    K, n = missed.covariance(joined(runs, places)), len(runs.s)
     weights = np.asarray(np.linalg.solve(K[:n, :n] + np.diag(noise.at(runs) ** 2 + 1e-12), K[:n, n:]), dtype=float)
-    left = np.diag(K)[n:] - np.einsum("ij,ij->j", K[:n, n:], weights)
-    return Carried(weights, np.maximum(left, 0.0) + noise.at(places) ** 2)
+    missing = np.maximum(np.diag(K)[n:] - np.einsum("ij,ij->j", K[:n, n:], weights), 0.0)
+    return Carried(weights, missing, missing + noise.at(places) ** 2)

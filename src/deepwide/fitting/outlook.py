@@ -19,7 +19,7 @@ import numpy as np
 
 from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL
 from deepwide.fitting.joint_answer import JointFit
-from deepwide.fitting.misfit import Missed, RunNoise
+from deepwide.fitting.misfit import Missed, RunNoise, joined
 from deepwide.fitting.mixed import FALLS, fall_of_noise
 from deepwide.fitting.model import (
     ENDS,
@@ -159,13 +159,8 @@ class Outlook:
         far = math.log(params / self.centre)
         at, slope = self.tokens_line
         if goal == "loss":
-            s = np.array([far])
-            t = None if self.centre_tokens is None else np.array([at + slope * far])
-            e = None if self.share_mean is None else np.array([share - self.share_mean])
-            rows = []
-            for draw in self.draws:
-                best = best_log_depth(by_name(self.names, draw[None]), Design(s, t, e, s))[0]
-                rows.append(jacobian(self.names, draw, Design(s, t, e, best))[0])
+            best = self._best_places(params, share)
+            rows = [jacobian(self.names, draw, place)[0] for draw, place in zip(self.draws, best, strict=True)]
             g = np.repeat(np.array(rows)[:, None, None, :], len(ends), axis=1)
             return Target(np.repeat(g, 2, axis=2), np.zeros((len(ends), 2)), np.zeros((len(self.draws), len(ends))))
         end = np.minimum(far, np.log(ends / self.centre))
@@ -185,6 +180,16 @@ class Outlook:
         rest = np.stack([zero, (sd * on) ** 2], axis=1)
         return Target(np.repeat(both[None], len(self.draws), axis=0), rest, apart)
 
+    def _best_places(self, params: float, share: float) -> list[Design]:
+        """The best shape of a size by each draw."""
+        far = math.log(params / self.centre)
+        at, slope = self.tokens_line
+        s = np.array([far])
+        t = None if self.centre_tokens is None else np.array([at + slope * far])
+        e = None if self.share_mean is None else np.array([share - self.share_mean])
+        places = best_log_depth(by_name(self.names, self.draws), Design(s, t, e, s))
+        return [Design(s, t, e, best) for best in places]
+
     def covariances(
         self, before: Places, pool: Places, goal: Goal, params: float, ends: Floats, share: float
     ) -> "Covariances":
@@ -201,6 +206,10 @@ class Outlook:
         K = np.einsum("dik,k,djk->dij", J, S, J) + missed
         B = np.einsum("dek,k,djk->dej", g, S, J)
         v = np.einsum("dek,k,dek->de", g, S, g)
+        if goal == "loss":  # what the model misses there is part of it
+            best = self._best_places(params, share)
+            missing = np.stack([self.misfit.column(joined(design, place), len(whole)) for place in best])
+            B, v = B + missing[:, None, :-1], v + missing[:, -1:]
         if n:
             seen = K[:, :n, :n] + np.diag(noise2[:n] / before.seeds + 1e-10)
             gain = np.linalg.solve(seen, np.concatenate([K[:, :n, n:], B[:, :, :n].transpose(0, 2, 1)], axis=2))
