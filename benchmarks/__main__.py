@@ -73,6 +73,7 @@ STEPS = (
     Step("coverage", "--later --number 40 --out results/fit/coverage_later.json"),
     Step("decomposition", "--out results/fit/decomposition.json"),
     Step("posterior", "--out results/fit/posterior.json"),
+    Step("losses", "--out results/fit/losses.json"),
     Step("design", "--out results/design/simulated.json"),
     Step("install", "--out results/install.json"),
 )

@@ -394,7 +394,8 @@ def simulated(row: Row, seed: int) -> tuple[Runs, Simulated]:
     y = mean_loss(row, truth_of(row), L, N, D)
     shared = draw.normal(0, 0.003, max(row.seeds))
     count = np.resize(row.seeds, len(N))
-    misfit = np.linalg.cholesky(covariance(row.without_noise(), L, N) + 1e-14 * np.eye(len(N))) @ draw.normal(size=len(N))
+    shares = covariance(row.without_noise(), L, N) + 1e-14 * np.eye(len(N))
+    misfit = np.linalg.cholesky(shares) @ draw.normal(size=len(N))
     y = y + misfit
     single = np.sqrt(np.diag(covariance(row.noise_alone(), L, N, D)))
     number = np.concatenate([np.arange(k) for k in count])

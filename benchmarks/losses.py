@@ -9,7 +9,6 @@ luck of cells is drawn there together with that of the sweep's own cells.
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from deepwide.quantities import Floats
 COMMAND = "python -m benchmarks.losses --out results/fit/losses.json"
 PLACES = ("middle", "largest", "10x")
 FACTORS = (0.5, 1.0, 2.0)  # of the best depth
-NUMBER = 40
+NUMBER = 100
 
 
 def asked(row: Row, sizes: Floats) -> tuple[Floats, Floats]:

@@ -419,3 +419,15 @@ def test_liu_s_minimum_is_the_arithmetic_of_its_printed_loss(size: float, depth:
     grid = np.geomspace(L / 3, 3 * L, 4001)
     loss = 301 * np.sqrt(size / (12 * grid)) ** -0.96 + 3.05 * grid**-1.07
     assert grid[np.argmin(loss)] == pytest.approx(L, rel=0.005)
+
+
+@pytest.mark.parametrize("N", [1e6, 1e8, 1e10])
+def test_no_other_depth_is_said_to_cost_less_than_the_best(N: float) -> None:
+    """Far beyond the runs half of the draws end: their median put less loss at shallower depths than at the best."""
+    law = _joint(may_end=True)
+    best = law.depth_at(N)
+    for factor in (0.5, 0.75, 1.5, 2.0):
+        cost = law.cost_of(factor * best, N, (best, N))
+        assert cost.value > 0
+        assert law.costs_of(np.array([factor * best]), np.array([N]), (best, N))[0] == pytest.approx(cost.value)
+    assert (law.cost_of(best / 2, 1e10, (best, 1e10)).low or 0) < 0  # but it may

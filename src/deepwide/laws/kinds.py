@@ -147,20 +147,27 @@ class JointLaw(DepthLaw):
         """The median of the draws in which growth goes on, and the limits of the middle 95% of all."""
         place = np.clip(self._place(np.atleast_1d(np.asarray(block_params, dtype=float))), -50, 50)
         low, high = np.quantile(place, (0.025, 0.975), axis=0)
+        return DepthCurve(np.exp(np.clip(self._middle(place), low, high)), np.exp(low), np.exp(high))
+
+    def _middle(self, values: Floats) -> Floats:
+        """The median of the draws in which growth goes on."""
         goes_on = _columns(self)[:, 3] != 0
-        middle = np.median(place[goes_on] if goes_on.any() else place, axis=0)
-        return DepthCurve(np.exp(np.clip(middle, low, high)), np.exp(low), np.exp(high))
+        return np.asarray(np.median(values[goes_on] if goes_on.any() else values, axis=0))
 
     def cost_of(self, depth: float, block_params: float, than: tuple[float, float]) -> Interval:
-        """Extra loss, in percent, that a shape owes to its depth, over what another (depth, size) owes to its own."""
-        extra = self.above(depth, block_params) - self.above(*than)
-        low, middle, high = np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), (0.025, 0.5, 0.975))
+        """Extra loss, in percent, that a shape owes to its depth, over what another (depth, size) owes to its own.
+
+        As with the depth, the value is for growth that goes on, and the limits are for growth either way.
+        """
+        extra = np.clip(self.above(depth, block_params) - self.above(*than), -LARGEST_LOG, LARGEST_LOG)
+        low, high = np.quantile(extra, (0.025, 0.975))
+        middle = np.clip(self._middle(extra), low, high)
         return Interval(*(100 * math.expm1(v) for v in (middle, low, high)))
 
     def costs_of(self, depths: Floats, block_params: Floats, than: tuple[float, float]) -> Floats:
         """`cost_of` of many shapes at once, without its interval."""
         extra = self.above(depths, block_params) - self.above(*than)[:, None]
-        return np.asarray(100 * np.expm1(np.quantile(np.clip(extra, -LARGEST_LOG, LARGEST_LOG), 0.5, axis=0)))
+        return np.asarray(100 * np.expm1(self._middle(np.clip(extra, -LARGEST_LOG, LARGEST_LOG))))
 
     def place(self, block_params: float) -> Floats:
         """ln of the best depth at a size, of each draw."""
