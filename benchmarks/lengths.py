@@ -7,7 +7,7 @@ curvature by 0 ± 0.08, noise the same at all lengths), with the prior on the cu
 too, alone and with the sweep of 8M tokens; how far its runs and those of that sweep lie from their fits. For every
 designed sweep that was stated before it ran: what it says, what the finished sweep says there, what the cheapest
 uniform grid of the finished one that is as narrow costs, and what high/low was promised on its day (noise of 0.5%), is
-promised now, and would be by the noise that its runs had.
+promised now, and would be by the noise that its runs had, and what made-up sweeps of the design now end with.
 
 `python -m benchmarks.lengths --data ../shared/data --out results/fit/lengths.json`
 """
@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.design_replay import best_grid, cost_of, in_order, several_lengths, width
 from benchmarks.prediction import gemstones, gemstones_file
-from deepwide.designing import sweep_design
+from deepwide.designing import Design, sweep_design
 from deepwide.fitting import JointFit, Runs, fit_joint, read_runs
 from deepwide.quantities import show_count
 
@@ -39,6 +39,7 @@ ONE_NOISE = ((0.0, 1.0),)
 SIZES = {"411K": 4.11e5, "4.11M": 4.11e6}
 LENGTH = 8e6
 ORDERS = 15  # random ones
+REHEARSED = 100  # made-up sweeps
 LOWER_RATES = (2e10, 5e10, 1e11)
 DESIGNED = Path("results/design/lengths/runs.csv")
 LONG = Path("results/fit/depth-width-long.csv")
@@ -167,15 +168,15 @@ def designed() -> dict[str, Any]:
     }
 
 
-def promised(test: Stated, noise: float | None) -> float:
-    """High/low that the design promises before any run; what text of bytes is read does not matter to it."""
+def designed_again(test: Stated, noise: float | None, rehearse: int = 0) -> Design:
+    """The design before any run; what text of bytes is read does not matter to it."""
     base = tomllib.loads(test.base.read_text())
     base["run"].pop("data", None)
     base["run"].pop("data.source", None)
     return sweep_design(
         base, target=test.params, budget=test.budget, sizes=test.sizes, tokens=test.lengths, length=test.tokens,
-        noise=noise,
-    ).after.ratio  # fmt: skip
+        noise=noise, rehearse=rehearse,
+    )  # fmt: skip
 
 
 def promised_then(test: Stated) -> float:
@@ -198,12 +199,15 @@ def outcome(test: Stated) -> dict[str, Any]:
     stated_by = width(own, range(len(own)), test.params, test.tokens)
     assert stated_by is not None
     result["noise %"] = {show_count(round(end)): 100 * fit.noise * fit.falling(end) for end in fit.tokens_range or ()}
+    before = designed_again(test, None, REHEARSED)
     result["high/low"] = {
         "promised on its day": promised_then(test),
-        "promised now": promised(test, None),
-        "promised by its noise": promised(test, fit.noise * fit.falling(test.tokens)),
+        "promised now": before.after.ratio,
+        "promised by its noise": designed_again(test, fit.noise * fit.falling(test.tokens)).after.ratio,
         "reached": math.exp(stated_by[0]),
     }
+    assert before.rehearsal is not None
+    result["rehearsed"] = before.rehearsal.model_dump()
     result["FLOPs"] = float(cost_of(own).sum())
     result["FLOPs of the finished sweep"] = float(cost_of(finished).sum())
     result["FLOPs of the best grid as narrow"] = best_grid(finished, test.params, stated_by[0], best[0])

@@ -93,7 +93,7 @@ def test_too_little_money_buys_nothing() -> None:
 def test_an_interval_with_a_long_tail_is_not_promised_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that are all too shallow give no upper limit, and deeper ones end that at once."""
     usual = decide(RUNS, pool(), GOAL, 8e6, draws=400)
-    monkeypatch.setattr("deepwide.designing.deciding._interval", lambda *_: Interval(40.0, 16.0, 6e4))
+    monkeypatch.setattr("deepwide.designing.deciding.interval_of", lambda *_: Interval(40.0, 16.0, 6e4))
     tailed = decide(RUNS, pool(), GOAL, 8e6, draws=400)
     assert tailed.ratio == pytest.approx(6e4 / 16)
     assert math.log(tailed.ratios[-1]) < 1.6 * math.log(usual.ratios[-1])

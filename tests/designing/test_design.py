@@ -30,7 +30,7 @@ def ask(known: Runs | None = None, target: str = "1M", budget: str | float = "3e
 
 
 def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="1e12")
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e12", rehearse=0)
     assert design == ask(budget="1e12").model_copy(update={"runs": design.runs, "stages": design.stages})
     first = {(run.depth, run.width) for run in design.next}
     assert len(first) >= 8
@@ -40,15 +40,15 @@ def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
     assert "nothing can be stated yet" in design.headline()
 
 
-def test_before_any_fit_it_also_says_what_more_noise_would_give() -> None:
-    design = ask()
-    assert design.if_noisier is not None
-    noise, ratio = design.if_noisier
-    assert design.noise == pytest.approx(0.05, rel=1e-2)  # 100k tokens
-    assert noise == pytest.approx(2 * design.noise)
-    assert ratio > 1.2 * design.after.ratio
-    assert design.headline().endswith(f" or {ratio:.3g} if noise is 10% of loss.")
-    assert ask(runs()).if_noisier is None
+def test_before_any_run_the_plan_is_rehearsed() -> None:
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e13", rehearse=3)
+    assert design.rehearsal is not None
+    assert design.rehearsal.sweeps == 3
+    assert deepwide.sweep_design(REAL, target="1M", budget="1e13", rehearse=0).rehearsal is None
+    assert ask(runs(), rehearse=3).rehearsal is None  # a fit says more
+    for wrong in (-1, 1001, 2.5):
+        with pytest.raises(DeepwideError, match="number of rehearsals must be a whole number from 0 to 1000"):
+            ask(rehearse=wrong)
 
 
 def test_short_runs_are_assumed_to_be_noisier_and_a_noise_that_is_known_counts_instead() -> None:
@@ -63,7 +63,6 @@ def test_short_runs_are_assumed_to_be_noisier_and_a_noise_that_is_known_counts_i
     assert (short.noise, long.noise) == (pytest.approx(0.0158, rel=1e-2), pytest.approx(0.005))
     known = expected("1M", noise="0.5%")
     assert known.noise == pytest.approx(0.005)
-    assert known.if_noisier is None
     assert known.after.ratio < short.after.ratio
     assert "noise of 0.5% of loss)" in str(known.notes[0])
     assert "noise of 1.6% of loss; if you know it, say so)" in str(short.notes[0])

@@ -7,7 +7,7 @@ import pytest
 
 from deepwide.fitting import Covariances, JointFit, Outlook, Places, Runs, fit_joint, outlook_of, simulate
 from deepwide.fitting.misfit import Missed
-from deepwide.fitting.model import jacobian
+from deepwide.fitting.model import jacobian, log_loss
 from deepwide.fitting.outlook import mixture_width
 from deepwide.laws import TransitionLaw
 from deepwide.quantities import Floats
@@ -102,6 +102,17 @@ def test_without_any_run_everything_is_open_and_assumed() -> None:
     assert ahead.assumed
     assert (ahead.draws[:, ahead.names.index("curvature")] > 0).all()
     assert math.exp(cov.log_width(0)) > 1.5
+
+
+def test_made_up_losses_follow_a_draw_and_seeds_of_a_shape_share_its_cell() -> None:
+    ahead = outlook_of(None, Places.none(), POOL, noise=0.01)
+    twice = POOL.at([*range(len(POOL)), *range(len(POOL))])
+    many = np.log([ahead.made_up(twice, np.random.default_rng(seed)) for seed in range(300)])
+    first, second = many[:, : len(POOL)], many[:, len(POOL) :]
+    expected = log_loss(ahead.names, ahead.draws[:1], ahead.coordinates(POOL))[0]
+    np.testing.assert_allclose(many.mean(axis=0), np.tile(expected, 2), atol=0.004)
+    assert np.std(first - second) == pytest.approx(math.sqrt(2) * ahead.noise, rel=0.1)
+    assert np.std(first - expected) > math.hypot(ahead.noise, 0.9 * ahead.cell)
 
 
 def test_lengths_and_embeddings_enter_where_the_pool_varies_them() -> None:

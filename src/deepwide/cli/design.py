@@ -49,6 +49,10 @@ def design(
         str | None,
         typer.Option(help="By how much losses of one shape differ between seeds, if known: 1.5%."),
     ] = None,
+    rehearse: Annotated[
+        int,
+        typer.Option(help="Before any run: made-up sweeps of the chosen runs, to see what they may end with; 0: none."),
+    ] = 20,
     until: Annotated[float | None, typer.Option(help="Stop when the interval's high/low is at most this.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Runs per batch, at least.")] = 4,
     column: Annotated[
@@ -97,6 +101,7 @@ def design(
     asked: dict[str, Any] = {
         "target": target, "budget": budget, "goal": goal, "sizes": sizes, "depths": depths, "tokens": tokens,
         "length": length, "noise": noise, "until": until, "batch": batch, "threads": threads, "folder": runs,
+        "rehearse": rehearse,
     }  # fmt: skip
     if not auto:
         answer = sweep_design(spec, _known(known, column, where, best_of), **asked)
@@ -158,12 +163,21 @@ def _known(
 
 def _report(answer: "Design") -> None:
     """Before each batch of --auto: what is known, and what to expect."""
-    console().print(f"design-{answer.now.batch + 1:03d}: {answer.headline()}", soft_wrap=True, markup=False)
+    out = console()
+    out.print(f"design-{answer.now.batch + 1:03d}: {answer.headline()}", soft_wrap=True, markup=False)
+    _rehearsal(answer, out)
+
+
+def _rehearsal(answer: "Design", out: Console) -> None:
+    if answer.rehearsal is not None:
+        text = str(answer.rehearsal)
+        out.print(f"{text[:1].upper()}{text[1:]}.", soft_wrap=True, markup=False)
 
 
 def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
     """What is known, what to expect after each batch, the next batch, and what to do with it."""
     out.print(answer.headline(), soft_wrap=True, markup=False)
+    _rehearsal(answer, out)
     out.print()
     out.print(_stages(answer.stages))
     if answer.runs:

@@ -42,6 +42,27 @@ class Stage(Answer):
     expected: bool  # of runs that are to be done; else stated by what has been run
 
 
+class Rehearsal(Answer):
+    """So many made-up sweeps, how many ended with an interval, and its high/low: the median, and 80% of them."""
+
+    sweeps: int
+    stated: int
+    ratio: float | None  # None where none was stated
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        made_up = f"of {plural(self.sweeps, 'made-up sweep')} of these runs"
+        if self.ratio is None or self.low is None or self.high is None:
+            return f"{made_up} none ends with an interval"
+        spread = (
+            f"high/low {show_ratio(self.ratio)} in the middle, {show_ratio(self.low)} to {show_ratio(self.high)} in 80%"
+        )
+        return f"{made_up} {self.stated} end with an interval: {spread}"
+
+    __repr__ = __str__
+
+
 class Design(Answer):
     """Which runs to do next for a target, and what to expect of them."""
 
@@ -58,7 +79,7 @@ class Design(Answer):
     stages: tuple[Stage, ...]
     frontier: tuple[tuple[float, float], ...]  # of the budget, and high/low that so much should give
     noise: float | None = None  # before any fit: by how much losses of one shape are assumed to differ
-    if_noisier: tuple[float, float] | None = None  # likewise: more noise than assumed, and high/low with it
+    rehearsal: Rehearsal | None = None  # likewise, if asked for: what made-up sweeps of these runs end with
     floor: float  # high/low that no number of runs of what may be run would pass
     stop: Note | None = None  # why no run is chosen
     notes: tuple[Note, ...] = ()
@@ -101,14 +122,8 @@ class Design(Answer):
         flops = sum(run.train_flops for run in self.runs)
         return (
             f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
-            f"high/low {show_ratio(self.after.ratio)}{self._if_noisier()}."
+            f"high/low {show_ratio(self.after.ratio)}."
         )
-
-    def _if_noisier(self) -> str:
-        if self.if_noisier is None:
-            return ""
-        noise, ratio = self.if_noisier
-        return f", or {show_ratio(ratio)} if noise is {100 * noise:.2g}% of loss"
 
     def time(self) -> str:
         """How long the runs should take."""

@@ -36,6 +36,7 @@ def run_designs(
     batch: int = 4,
     threads: int = 1,
     folder: Path | str | None = None,
+    rehearse: int = 20,
     report: Callable[[Design], None] | None = None,
     progress: Callable[[SweepState], None] | None = None,
     stop: Callable[[], bool] | None = None,
@@ -65,6 +66,7 @@ def run_designs(
             spent=_spent(earlier, home),
             before=stages,
             taken=_seeds(earlier),
+            rehearse=0 if path.exists() else rehearse,
         )
         if report and not path.exists():
             report(design)

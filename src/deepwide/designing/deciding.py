@@ -32,7 +32,6 @@ from deepwide.fitting import (
 )
 
 FIT_DRAWS = 1000
-NOISIER = 2.0  # times the noise that is assumed before any run: our own networks of 5K to 400K have had that
 MOST_APART = 1.25  # of ln(high/low): the fit's interval now, over what the Gaussian outlook makes of it
 
 
@@ -61,7 +60,6 @@ class Decision:
     floor_share: tuple[float, float]  # of the floor's variance: growth beyond the runs, and the rest
     noise: float | None = None  # before any fit: what a run is assumed to have
     first_cost: float | None = None  # likewise: of the cheapest runs that can be fitted
-    if_noisier: tuple[float, float] | None = None  # likewise: NOISIER times that, and high/low at the end
 
 
 def decide(
@@ -105,11 +103,11 @@ def _decide(
     examine: bool,
 ) -> Decision:
     """With all that is in the pool."""
-    fit = _fit(runs, goal, draws, examine)
+    fit = fit_of(runs, goal, draws, examine)
     if fit is not None and runs is not None:  # what a fit leaves out tells nothing
         runs = runs.select(np.delete(np.arange(len(runs)), fit.left_out))
     before = Places.of(runs) if runs is not None and len(runs) else Places.none()
-    interval = _interval(fit, goal)
+    interval = interval_of(fit, goal)
     view = outlook_of(fit, before, pool.places, length=goal.tokens, noise=noise)
     largest = fit.known[1] if fit else float(before.block_params.max()) if len(before) else 0.0
     ends = ends_of(pool, largest)
@@ -131,11 +129,6 @@ def _decide(
     if way is None and first and (cost := float(pool.cost[first].sum())) <= budget:  # no way shows the best depth
         way = Way(tuple(first), (cost,), (math.inf,))
     chosen = batches(way, pool, before, spent, least, not view.assumed) if way else []
-    if_noisier = None
-    if chosen and view.assumed and noise is None:
-        noisier = view.noisier(NOISIER)
-        noisy = noisier.covariances(before, pool.places, goal.goal, goal.params, ends, goal.share)
-        if_noisier = noisier.noise_at(goal.tokens), expected(_after(chosen, noisy, pool, ends, before)[-1])
     lowest = min(range(len(ends)), key=lambda end: cov.floor(end))
     floor = cov.floor(lowest)
     beyond = math.exp(2 * (cov.beyond(lowest) - floor)) if goal.goal == "depth" else 0.0
@@ -150,7 +143,6 @@ def _decide(
         (min(beyond, 1.0), max(1 - beyond, 0.0)),
         view.noise_at(goal.tokens) if view.assumed else None,
         float(pool.cost[first].sum()) if first else None,
-        if_noisier,
     )
 
 
@@ -158,7 +150,7 @@ def _exp(value: float) -> float:
     return math.exp(min(value, 50.0))
 
 
-def _fit(runs: Runs | None, goal: Goalpost, draws: int, examine: bool) -> JointFit | None:
+def fit_of(runs: Runs | None, goal: Goalpost, draws: int, examine: bool) -> JointFit | None:
     """The joint fit, or None where the runs do not allow one yet."""
     if runs is None or not len(runs):
         return None
@@ -169,7 +161,7 @@ def _fit(runs: Runs | None, goal: Goalpost, draws: int, examine: bool) -> JointF
         return None
 
 
-def _interval(fit: JointFit | None, goal: Goalpost) -> Interval | None:
+def interval_of(fit: JointFit | None, goal: Goalpost) -> Interval | None:
     """The target's interval now; None where the fit declines, or knows another length only."""
     if fit is None or fit.declined or (goal.tokens and not fit.knows_length(goal.tokens)):
         return None

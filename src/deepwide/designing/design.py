@@ -21,6 +21,7 @@ from deepwide.designing.candidates import (
 )
 from deepwide.designing.choosing import DEPTHS, SHAPES
 from deepwide.designing.deciding import Decision, Goalpost, decide
+from deepwide.designing.rehearsing import rehearsed
 from deepwide.errors import DeepwideError, at_least_one, quoted
 from deepwide.fitting import SAME_LENGTH, Goal, Runs, read_runs
 from deepwide.quantities import parse_count, parse_percent, show_count, show_seconds
@@ -33,6 +34,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # by the first letter
 UNTIL_FITTED = ("no_fit", "no_bowl", "other_length")  # notes on the next batch
 HELPS = 0.03  # a fall of ln(high/low) by less than this share is no help
 ENOUGH_TOKENS = 10.0  # per parameter: of Gemstones' shortest runs, which told of the longer ones
+MOST_REHEARSED = 1000
 FAR_BELOW = 1000  # times smaller than the runs so far: growth is not one curve over so many sizes
 
 
@@ -115,6 +117,7 @@ def sweep_design(
     batch: int = 4,
     threads: int = 1,
     folder: Path | str | None = None,
+    rehearse: int = 20,
 ) -> Design:
     """The runs that should shrink the target's 95% interval most for a budget, in batches; starts nothing.
 
@@ -123,13 +126,14 @@ def sweep_design(
     `target` is a size in block parameters, `length` its tokens (default: the longest that may be run); `budget` is in
     FLOPs ("1e17") or time of one worker ("2h"); `until` is the high/low of an interval that suffices; `noise` is by how
     much losses of one shape differ between seeds ("1.5%"), if you know it, and counts until runs can be fitted. Run the
-    first batch, give its results as `runs`, and ask again.
+    first batch, give its results as `runs`, and ask again. Until runs can be fitted, `rehearse` makes up so many sweeps
+    of these runs and fits them, to see how many end with an interval.
     """
     spec = as_spec(base)
     request = Request.of(target, goal, budget, until, batch, length, noise)
     home = runs_folder(spec, folder)
     options = candidates(spec, sizes=sizes, depths=depths, tokens=tokens, runs=home, threads=threads)
-    return design_next(spec, as_runs(runs), request, options)
+    return design_next(spec, as_runs(runs), request, options, rehearse=rehearse)
 
 
 def as_runs(runs: Any) -> Runs | None:
@@ -150,11 +154,14 @@ def design_next(
     spent: Spent = Spent(),
     before: Sequence[Stage] = (),
     taken: Mapping[tuple[int, int, int], set[int]] | None = None,
+    rehearse: int = 0,
 ) -> Design:
     """The design with what is left of the budget; `before` are the stages so far.
 
     `taken` are the seeds of (depth, width, tokens) to avoid.
     """
+    if not isinstance(rehearse, int) or not 0 <= rehearse <= MOST_REHEARSED:
+        raise DeepwideError(f"the number of rehearsals must be a whole number from 0 to {MOST_REHEARSED}.")
     if runs is not None and runs.diverged.all():
         raise DeepwideError(
             f"all {len(runs)} runs so far diverged, so there is nothing to design by: mend their recipe (a lower "
@@ -198,6 +205,10 @@ def design_next(
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
     notes = [] if stop and stop.code == "small" else _notes(decision, request, pool.places.block_params.max())
     notes = [each for each in notes if not (stop and each.code in UNTIL_FITTED)]
+    rehearsal = None
+    if rehearse and chosen and decision.fit is None and runs is None:
+        everything = [run for batch in decision.batches for run in batch]
+        rehearsal = rehearsed(pool, everything, goal, noise=request.noise, number=rehearse)
     return Design(
         name=spec.name,
         goal=request.goal,
@@ -212,7 +223,7 @@ def design_next(
         stages=(*before, now, *([] if stop else _expected(decision, chosen, now))),
         frontier=tuple((spent.of(request.unit) + amount, ratio) for amount, ratio in decision.frontier),
         noise=decision.noise,
-        if_noisier=None if stop else decision.if_noisier,
+        rehearsal=rehearsal,
         floor=decision.floor,
         stop=stop,
         notes=(*notes, *_others(runs, used), *_short(options)),

@@ -31,6 +31,7 @@ from deepwide.fitting.model import (
     best_log_depth,
     by_name,
     jacobian,
+    log_loss,
 )
 from deepwide.fitting.runs import SAME_LENGTH, Runs
 from deepwide.quantities import Floats, Integers
@@ -189,6 +190,16 @@ class Outlook:
         e = None if self.share_mean is None else np.array([share - self.share_mean])
         places = best_log_depth(by_name(self.names, self.draws), Design(s, t, e, s))
         return [Design(s, t, e, best) for best in places]
+
+    def made_up(self, places: Places, random: np.random.Generator) -> Floats:
+        """Losses of runs at places, as they may be by the first draw; places that are the same share their cell."""
+        design = self.coordinates(places)
+        falling = RunNoise(1.0, self.falls).at(design)
+        shared = self.misfit.covariance(design) + self.cell**2 * _same(design) * np.outer(falling, falling)
+        root = np.linalg.cholesky(shared + 1e-12 * np.eye(len(places)))
+        mean = log_loss(self.names, self.draws[:1], design)[0]
+        own = self.noise * falling * random.normal(size=len(places))
+        return np.asarray(np.exp(mean + root @ random.normal(size=len(places)) + own))
 
     def covariances(
         self, before: Places, pool: Places, goal: Goal, params: float, ends: Floats, share: float
