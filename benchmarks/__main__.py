@@ -74,6 +74,7 @@ STEPS = (
     Step("decomposition", "--out results/fit/decomposition.json"),
     Step("posterior", "--out results/fit/posterior.json"),
     Step("losses", "--out results/fit/losses.json"),
+    Step("needed", "--out results/fit/needed.json"),
     Step("design", "--out results/design/simulated.json"),
     Step("install", "--out results/install.json"),
 )

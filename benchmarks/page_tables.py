@@ -92,7 +92,10 @@ def fit_tables() -> list[str]:
 def joint_tables() -> list[str]:
     """How sure the joint fit is."""
     later = coverage_table("coverage_later.json", "added later")
-    return [cells_table(), coverage_table(), later, decomposition_table(), beyond_table(), prediction_table()]
+    return [
+        cells_table(), losses_table(), coverage_table(), later, needed_table(), decomposition_table(), beyond_table(),
+        prediction_table(),
+    ]  # fmt: skip
 
 
 def design_tables() -> list[str]:
@@ -248,16 +251,15 @@ def stated_table() -> str:
 
 def kept_table() -> str:
     """What high/low the same sweeps were promised, and what they reached."""
-    rows = [
-        "| sweep | promised on its day | promised now | by the noise that its runs had | reached |",
-        "|---" * 5 + "|",
-    ]
+    heads = ["sweep", "promised on its day", "promised now", "by the noise that its runs had", "80% of made-up sweeps"]
+    rows = [f"| {' | '.join([*heads, 'reached'])} |", "|---" * 6 + "|"]
     for name, test in result("fit/lengths.json")["stated"].items():
-        ratios = dict(test["high/low"])
-        noise = list(test["noise %"].values())[-1]
-        ratios["promised by its noise"] = f"{ratios['promised by its noise']:.3g} ({noise:.2g}%)"
-        cells = [ratio if isinstance(ratio, str) else f"{ratio:.3g}" for ratio in ratios.values()]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
+        ratios, made_up = test["high/low"], test["rehearsed"]
+        cells = [f"{ratios[f'promised {how}']:.3g}" for how in ("on its day", "now", "by its noise")]
+        cells[-1] += f" ({list(test['noise %'].values())[-1]:.2g}%)"
+        stated = f"{made_up['stated']} of {made_up['sweeps']} end so"
+        cells.append(f"{made_up['low']:.3g} to {made_up['high']:.3g} ({stated})")
+        rows.append(f"| {' | '.join([name, *cells, format(ratios['reached'], '.3g')])} |")
     return "\n".join(rows) + "\n"
 
 
@@ -308,6 +310,45 @@ def cells_table() -> str:
             for what in KNOWN:
                 known = [math.log(each["high/low"]) / math.log(each[f"high/low if {what} is known"]) for each in here]
                 cells.append(f"{np.median(known):.1f}×")
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def losses_table() -> str:
+    """How often the limits of predicted losses hold: how many kinds of sweeps how often, by place."""
+    measured = list(result("fit/losses.json")["rows"].values())
+    heads = ["losses of half, once and twice the best depth", "limits of", "mean", "below 90%", "90 to 98%"]
+    heads += ["above 98%", "least", "width, median"]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, place in (("middle", "middle"), ("largest size", "largest"), ("10×", "10x")):
+        for kind, words in (("mean", "a shape's mean"), ("run", "one new run")):
+            here = [row[place][kind] for row in measured]
+            shares = np.array([each["coverage"] for each in here])
+            low, high = int((shares < 0.9).sum()), int((shares > 0.98).sum())
+            width = float(np.median([each["width, percent"] for each in here]))
+            cells = [name, words, f"{100 * shares.mean():.1f}%", str(low), str(len(shares) - low - high), str(high)]
+            rows.append(f"| {' | '.join([*cells, f'{100 * shares.min():.0f}%', f'{width:.2g}% of loss'])} |")
+    return "\n".join(rows) + "\n"
+
+
+def needed_table() -> str:
+    """The joint fit's intervals beside the shortest for somebody who knows what may be true."""
+    heads = [
+        "design",
+        "place",
+        "shortest, high/low",
+        "ours",
+        "in logarithms",
+        "it holds, least",
+        "where nothing is amiss",
+    ]
+    rows = [f"| {' | '.join([*heads, 'ours there'])} |", "|---" * 8 + "|"]
+    for design, places in result("fit/needed.json")["designs"].items():
+        for place, row in places.items():
+            covers, own = row["shortest covers"], row["ours covers"]["independent"]
+            cells = [design, "largest size" if place == "largest" else place, f"{row['shortest, high/low']:.3g}"]
+            cells += [f"{row['ours, high/low']:.3g}", f"{row['ours over it, in logarithms']:.2f}×"]
+            cells += [f"{100 * min(covers.values()):.0f}%", f"{100 * covers['independent']:.1f}%", f"{100 * own:.1f}%"]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
