@@ -212,3 +212,10 @@ def test_block_parameters_that_no_such_shape_has_are_warned_of(times: float, war
     assert ("blocks-unlike-shape" in codes(joint.warnings)) == warned
     if warned:
         assert noted("blocks-unlike-shape", joint.warnings)["ratio"] == pytest.approx(times, rel=0.01)
+
+
+def test_depths_and_widths_that_may_be_swapped_are_named() -> None:
+    runs = sweep()
+    swapped = replace(runs, depth=np.round(runs.width), width=runs.depth)
+    assert "width-below-depth" in codes(fit_joint(swapped, bootstrap=200).warnings)
+    assert "width-below-depth" not in codes(fit_joint(runs, bootstrap=200).warnings)

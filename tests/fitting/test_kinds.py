@@ -95,6 +95,12 @@ def test_a_kind_gives_its_fit(kind: Any, expected: type) -> None:
     assert verdict.rule.startswith("seen if")
 
 
+@pytest.mark.parametrize("kind", [None, "transition", "ridge", "surface"])
+def test_losses_that_are_all_the_same_are_refused(kind: Any) -> None:
+    with pytest.raises(DeepwideError, match="losses are 2, so nothing can be fitted: check which column is the loss"):
+        fit([row | {"loss": 2.0} for row in TABLE], kind)
+
+
 def test_a_setting_of_another_kind_is_refused() -> None:
     for kind, given_settings in (
         ("transition", {"drift": True}), ("ridge", {"slope": 0.0}), ("surface", {"noise": "depth"}),

@@ -213,10 +213,13 @@ def _without(regression: Regression, rows: Floats, parameters: int) -> Regressio
 
 
 def about_blocks(runs: Runs) -> list[Note]:
-    """Block parameters that are far from those of plain blocks of these depths and widths: a wrong unit or column.
+    """Widths that may be depths; block parameters that are far from those of plain blocks of these depths and widths: a
+    wrong unit or column.
 
     Gated or narrow feed-forwards and shared keys change them by a factor 2; experts and shared weights by more.
     """
+    if np.median(runs.width) < np.median(runs.depth):
+        return [note("width-below-depth", width=float(np.median(runs.width)), depth=float(np.median(runs.depth)))]
     ratio = float(np.median(runs.block_params / (BLOCK_MATRICES * runs.depth * runs.width**2)))
     return [note("blocks-unlike-shape", ratio=ratio)] if ratio > UNLIKE_SHAPE or ratio < 1 / UNLIKE_SHAPE else []
 

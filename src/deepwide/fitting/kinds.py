@@ -91,6 +91,10 @@ def fit(
         raise DeepwideError(
             "columns, where, limits, embedding_rows and best_of belong to a table: give them to read_runs."
         )
+    if len(runs) > 1 and not runs.diverged.any() and runs.loss.min() == runs.loss.max():
+        raise DeepwideError(
+            f"all {len(runs)} losses are {runs.loss[0]:g}, so nothing can be fitted: check which column is the loss."
+        )
     settings |= {"counting": counting or ("total" if kind == "surface" else "block")}
     settings |= {"bootstrap": bootstrap, "seed": seed}
     answer: Fit = getattr(_module(kind), f"fit_{kind}")(runs, **settings)

@@ -374,6 +374,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
         "passes for an effect of depth, and the best depth may lie outside its interval; give the total parameters or "
         "the rows of the embedding"
     ),
+    "width-below-depth": lambda width, depth: (
+        f"most networks are deeper than wide (medians: {depth:g} layers, width {width:g}): check that the columns of "
+        "depth and width are not swapped"
+    ),
     "blocks-unlike-shape": lambda ratio: (
         f"block parameters are {_times(ratio)} 12·depth·width² of the same rows (median): is the unit right, "
         "and is it the column of non-embedding parameters? Of a mixture of experts, count those that a token uses"
