@@ -258,7 +258,8 @@ def kept_table() -> str:
         cells = [f"{ratios[f'promised {how}']:.3g}" for how in ("on its day", "now", "by its noise")]
         cells[-1] += f" ({list(test['noise %'].values())[-1]:.2g}%)"
         stated = f"{made_up['stated']} of {made_up['sweeps']} end so"
-        cells.append(f"{made_up['low']:.3g} to {made_up['high']:.3g} ({stated})")
+        ends = (f"{made_up[end]:.3g}" if made_up[end] else "none" for end in ("low", "high"))
+        cells.append(f"{' to '.join(ends)} ({stated})")
         rows.append(f"| {' | '.join([name, *cells, format(ratios['reached'], '.3g')])} |")
     return "\n".join(rows) + "\n"
 

@@ -1,6 +1,7 @@
 """What further runs would do to an interval: the updates are right, and what no run changes stays."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,29 @@ def test_repeating_a_shape_helps_less_and_less(fit: JointFit, runs: Runs) -> Non
     first = cov.gains(0)[0]
     cov.take(0)
     assert cov.gains(0)[0] < 0.7 * first
+
+
+def test_a_draw_whose_bowl_is_all_but_flat_breaks_nothing(fit: JointFit, runs: Runs) -> None:
+    """Its place is anywhere (e^−314 layers, once), and features there are beyond any arithmetic."""
+    draws = np.array(fit.resamples)
+    draws[::2, fit.names.index("curvature")] = 1e-9
+    draws[::2, fit.names.index("depth")] = -314.5
+    _, cov = view(fit.model_copy(update={"resamples": tuple(map(tuple, draws.tolist()))}), runs)
+    assert np.isfinite(cov.log_width(0))
+    assert np.abs(cov.K).max() < 1e4
+
+
+def test_long_runs_are_assumed_to_have_flatter_bowls() -> None:
+    def expected(tokens: float) -> float:
+        pool = replace(POOL, tokens=np.full(len(POOL), tokens))
+        cov = outlook_of(None, Places.none(), pool, noise=0.005).covariances(
+            Places.none(), pool, "depth", 1e6, np.array([1e6]), 0.0
+        )
+        for run in (0, 1, 2, 0, 1, 2):
+            cov.take(run)
+        return cov.log_width(0)
+
+    assert expected(1e11) > expected(2e6)
 
 
 def test_without_any_run_everything_is_open_and_assumed() -> None:

@@ -11,6 +11,7 @@ from deepwide.fitting import Goal
 from deepwide.laws import without_limit
 from deepwide.quantities import plural, show_count, show_seconds
 
+WORTHLESS = 1000.0  # high/low that says nothing
 HEAD = "# Chosen for the "  # how a batch that was written begins
 
 
@@ -43,22 +44,25 @@ class Stage(Answer):
 
 
 class Rehearsal(Answer):
-    """So many made-up sweeps, how many ended with an interval, and its high/low: the median, and 80% of them."""
+    """So many made-up sweeps, how many ended with an interval, and its high/low: the median, and the middle 80%.
+
+    A sweep that ended with none counts as one without end: None where that is reached.
+    """
 
     sweeps: int
     stated: int
-    ratio: float | None  # None where none was stated
+    ratio: float | None
     low: float | None
     high: float | None
 
     def __str__(self) -> str:
         made_up = f"of {plural(self.sweeps, 'made-up sweep')} of these runs"
-        if self.ratio is None or self.low is None or self.high is None:
+        if not self.stated:
             return f"{made_up} none ends with an interval"
-        spread = (
-            f"high/low {show_ratio(self.ratio)} in the middle, {show_ratio(self.low)} to {show_ratio(self.high)} in 80%"
+        low, middle, high = ("none" if end is None else show_ratio(end) for end in (self.low, self.ratio, self.high))
+        return (
+            f"{made_up} {self.stated} end with an interval; high/low {middle} in the middle, 80% from {low} to {high}"
         )
-        return f"{made_up} {self.stated} end with an interval: {spread}"
 
     __repr__ = __str__
 
@@ -120,9 +124,12 @@ class Design(Answer):
         if not self.runs:
             return f"{known}."
         flops = sum(run.train_flops for run in self.runs)
+        if_seen = ""
+        if now.interval is None and self.noise is not None:
+            if_seen = f" if they show a best depth and seeds differ by {100 * self.noise:.2g}% of loss"
         return (
             f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
-            f"high/low {show_ratio(self.after.ratio)}."
+            f"{_expected(self.after.ratio)}{if_seen}."
         )
 
     def time(self) -> str:
@@ -137,6 +144,10 @@ class Design(Answer):
         if not self.runs:
             raise DeepwideError(f"there is no run to write: {self.stop}." if self.stop else "there is no run to write.")
         return write_text(path, spec_text(self))
+
+
+def _expected(ratio: float) -> str:
+    return f"high/low {show_ratio(ratio)}" if ratio < WORTHLESS else "no interval worth the name"
 
 
 def spec_text(design: Design) -> str:
@@ -171,7 +182,7 @@ def _toml(value: Any) -> str:
 
 def show_ratio(ratio: float) -> str:
     """High/low of an interval, as sentences have it."""
-    return f"{ratio:.3g}" if ratio < 1000 else "above 1,000"
+    return f"{ratio:.3g}" if ratio < WORTHLESS else "above 1,000"
 
 
 def _interval(interval: Interval) -> str:

@@ -95,7 +95,7 @@ def infer(
     mode, last = theta, np.inf
     for _ in range(STEPS):  # and from there to the mean over all variances, if it is near
         mixture = linearised(theta, among)
-        new = _tamed(names, mixture.mean, design)
+        new = tamed(names, mixture.mean, design)
         far = mixture.distance(new, theta)
         if far >= last:
             break
@@ -197,7 +197,7 @@ def settled(names: tuple[str, ...], mode: Floats, draws: Floats, design: Design,
         b = np.einsum("nik,ni->nk", J, off) + pull * (first - moved[:, which])
         step = np.linalg.solve(A, b[:, :, None])[:, :, 0]
         moved[:, which] += np.clip(step, -LONGEST, LONGEST)
-        moved = _tamed(names, moved.T, here, CURVE).T
+        moved = tamed(names, moved.T, here, CURVE).T
     return moved
 
 
@@ -240,7 +240,7 @@ def climb(
         A, b = A / sigma2 + np.diag(pull), b / sigma2 - pull * (theta - middle)
         gain = 0.0
         while gain <= 0 and damping < 1e9:
-            new = _tamed(names, theta + np.linalg.solve(A + damping * np.diag(np.diag(A) + 1e-12), b), design)
+            new = tamed(names, theta + np.linalg.solve(A + damping * np.diag(np.diag(A) + 1e-12), b), design)
             left, value = height(new)
             gain = now - value
             damping *= more if gain <= 0 else 1 / less
@@ -269,10 +269,10 @@ def _starts(y: Floats, design: Design, names: tuple[str, ...]) -> list[Floats]:
     if b2 > LEAST_CURVATURE:
         growth = float(np.clip(-b3 / (2 * b2), -0.2, 0.8))
         starts.append(usual | {"curvature": b2, "depth": -b1 / (2 * b2), "growth": growth})
-    return [_tamed(names, np.array([values[name] for name in names]), design) for values in starts]
+    return [tamed(names, np.array([values[name] for name in names]), design) for values in starts]
 
 
-def _tamed(names: tuple[str, ...], theta: Floats, design: Design, some: tuple[str, ...] = ()) -> Floats:
+def tamed(names: tuple[str, ...], theta: Floats, design: Design, some: tuple[str, ...] = ()) -> Floats:
     """θ (its first axis) within what the model can be linearised at; only some of the names, if any are given."""
     theta = theta.copy()
     low, high = design.x.min() - 2, design.x.max() + 2

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from deepwide.fitting.inference import tamed
 from deepwide.fitting.joint import NEARBY, SAME_SHARE, WELL
 from deepwide.fitting.joint_answer import JointFit
 from deepwide.fitting.misfit import Missed, RunNoise, joined
@@ -38,8 +39,10 @@ from deepwide.quantities import Floats, Integers
 
 Goal = Literal["depth", "loss"]
 DRAWS = 12
-# What is assumed until runs can be fitted: a bowl as of published sweeps, noise of small ones, a misfit half as large.
-ASSUMED_CURVATURE, CURVATURE_SPREAD = 0.02, 0.5
+# What is assumed until runs can be fitted: a bowl as of published sweeps and ours, the noise of small ones, and half of
+# it as misfit.
+CURVED, FLATTENS = (1e8, 0.02), 0.095  # the curvature after so many tokens, and how fast it falls with ln tokens
+CURVATURE_SPREAD = 0.5  # sd of its ln
 ASSUMED_NOISE = 0.005  # of runs of at least ASSUMED_FROM tokens; shorter ones have more (`assumed_noise`)
 ASSUMED_FROM = 1e7
 MOST_NOISE = 0.05
@@ -64,6 +67,18 @@ def assumed_noise(tokens: float = math.nan) -> float:
     """
     short = max(ASSUMED_FROM / tokens, 1.0) if tokens > 0 else 1.0
     return min(ASSUMED_NOISE * math.sqrt(short), MOST_NOISE)
+
+
+def assumed_curvature(tokens: float = math.nan) -> float:
+    """Of the bowl in ln loss against ln depth, until runs tell.
+
+    Our sweeps of 2M tokens have 0.023 to 0.037 (five fits) and that of 8M 0.025; Morph's runs of about 10B have 0.013,
+    Gemstones' of 100B and 350B 0.010 and 0.008.
+
+    >>> [f"{assumed_curvature(tokens):.3f}" for tokens in (2e6, 8e6, 1e10, 1e11, 3.5e11)]
+    ['0.029', '0.025', '0.013', '0.010', '0.009']
+    """
+    return CURVED[1] * (tokens / CURVED[0] if tokens > 0 else 1.0) ** -FLATTENS
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,8 +403,7 @@ def outlook_of(
                 theta[:, i] = rows[:, fit.names.index(name)]
     if length is not None and centre_tokens is not None:
         line = (math.log(length / centre_tokens), 0.0)
-    own = usual * math.sqrt(1 - cell)
-    return Outlook(
+    view = Outlook(
         names,
         theta,
         sd,
@@ -397,12 +411,14 @@ def outlook_of(
         centre_tokens,
         share_mean,
         line,
-        own,
+        usual * math.sqrt(1 - cell),
         usual * math.sqrt(cell),
         falls,
         misfit,
         not usable,
     )
+    # A bowl that is all but flat has its place anywhere, and nothing can be linearised there.
+    return replace(view, draws=tamed(names, theta.T, view.coordinates(whole)).T)
 
 
 class _Assumed(NamedTuple):
@@ -437,11 +453,16 @@ def _prior_draws(names: Sequence[str], pool: Places, number: int, seed: int) -> 
     middle, reach = (x.max() + x.min()) / 2, float(np.ptp(x))
     means = {name: PRIORS[name][0] for name in names}
     spreads = {name: 0.5 * PRIORS[name][1] for name in names}
-    means |= {"level": 0.7, "depth": middle, "curvature": math.log(ASSUMED_CURVATURE)}
+    means |= {"level": 0.7, "depth": middle, "curvature": math.log(assumed_curvature(_usual_length(pool)))}
     spreads |= {"level": 0.0, "depth": reach / 6, "curvature": CURVATURE_SPREAD}
     theta = np.array([means[name] + spreads[name] * random.normal(size=number) for name in names]).T
     theta[:, list(names).index("curvature")] = np.exp(theta[:, list(names).index("curvature")])
     return theta
+
+
+def _usual_length(places: Places) -> float:
+    """The tokens that parameters are stated at: the geometric mean."""
+    return float(np.exp(np.log(places.tokens).mean()))
 
 
 def spread_near(size: float, worth: Callable[[Places], Floats], *places: Places) -> float:
