@@ -36,8 +36,9 @@ def rehearsed(
             one = one.noisier(math.exp(NOISE_SPREAD * random.normal()))
         runs = _runs(one, pool, chosen, random)
         interval = interval_of(fit_of(runs, goal, DRAWS, examine=False), goal)
-        stated = interval is not None and interval.low and interval.high and not without_limit(interval)
-        widths.append(interval.high / interval.low if interval is not None and stated else math.inf)
+        widths.append(math.inf)
+        if interval is not None and interval.low and interval.high and not without_limit(interval):
+            widths[-1] = interval.high / interval.low
     ends = np.quantile(widths, (0.1, 0.5, 0.9), method="nearest").tolist()
     low, middle, high = (end if math.isfinite(end) else None for end in ends)
     return Rehearsal(sweeps=number, stated=int(np.isfinite(widths).sum()), ratio=middle, low=low, high=high)

@@ -78,7 +78,8 @@ def assumed_curvature(tokens: float = math.nan) -> float:
     >>> [f"{assumed_curvature(tokens):.3f}" for tokens in (2e6, 8e6, 1e10, 1e11, 3.5e11)]
     ['0.029', '0.025', '0.013', '0.010', '0.009']
     """
-    return CURVED[1] * (tokens / CURVED[0] if tokens > 0 else 1.0) ** -FLATTENS
+    usual, curvature = CURVED
+    return float(curvature * (tokens / usual if tokens > 0 else 1.0) ** -FLATTENS)
 
 
 @dataclass(frozen=True, eq=False)
