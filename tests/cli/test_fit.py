@@ -233,7 +233,10 @@ def test_a_profile_and_a_column_that_is_not_read(table: str) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "At 1M: the probability that the best depth is shallower" in shown.stdout
     assert "Growth beyond the runs" not in shown.stdout
-    assert "\nGrowth beyond the runs counts both ways here" in call("fit", table, "--profile", "400M").stdout
+    assert (
+        "\nGrowth beyond the runs counts both ways in probabilities and limits"
+        in call("fit", table, "--profile", "400M").stdout
+    )
     assert "the column for seed is not read, as asked" in shown.stdout
     made = json.loads(call("fit", table, "--profile", "1M", "--json").stdout)
     assert made["profile"]["params"] == 1e6

@@ -11,7 +11,7 @@ import deepwide
 from deepwide.errors import DeepwideError
 from deepwide.fitting import JointFit, Runs, fit, fit_joint, load_fit, simulate
 from deepwide.fitting.model import Design, by_name, size_curve
-from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law
+from deepwide.laws import JointLaw, TransitionLaw, depth_cost, load_law, save_law
 from fitting.builders import ladder, sweep, three_lengths
 
 FACTORS = np.array([0.6, 0.8, 1.0, 1.25, 1.6])  # of the best depth
@@ -320,3 +320,23 @@ def test_every_cell_has_its_leverage_and_together_they_are_the_parameters(answer
     leverage = [row["leverage"] for row in groups]
     assert all(0 < h <= 1 for h in leverage)
     assert 3 < sum(leverage) < 1.5 * len(answer.names)  # misfit that is correlated counts in it too
+
+
+@pytest.mark.parametrize("tokens", [5e9, 2e10])
+def test_a_plan_for_given_tokens_takes_the_law_there(tokens: float, tmp_path: Path) -> None:
+    """A law at the mean length of its runs gave 19.7 (16 to 25) for 200B tokens, where 33 were best."""
+    runs = three_lengths()
+    law, there = fit_joint(runs, examine=False).law(), fit_joint(runs, length=tokens, examine=False).law()
+    assert law is not None
+    assert there is not None
+    for size in (5e7, 5e8, 5e9):
+        moved, stated = np.log(np.ravel(law.at_length(tokens).depth(size))), np.log(np.ravel(there.depth(size)))
+        assert moved == pytest.approx(stated, abs=0.05)
+        cost = [each.cost_of(8, size, (16, size)).value for each in (law.at_length(tokens), there)]
+        assert cost[0] == pytest.approx(cost[1], rel=0.05, abs=0.05)
+    path = save_law(law, tmp_path / "law.json")
+    planned = deepwide.plan("500M", law=path, tokens=tokens)
+    assert planned.law_depth.value == pytest.approx(there.depth_at(planned.law_params), rel=0.05)
+    usual = deepwide.plan("500M", law=path)
+    assert any("a plan for given tokens takes into account" in note.text for note in usual.notes)
+    assert not any("its best depth is stated" in note.text for note in planned.notes)

@@ -15,6 +15,7 @@ from deepwide.laws import (
     AdviceLaw,
     DepthLaw,
     JointLaw,
+    Lengths,
     RidgeLaw,
     SurfaceLaw,
     TransitionLaw,
@@ -430,3 +431,46 @@ def test_no_other_depth_is_said_to_cost_less_than_the_best(N: float) -> None:
         cost = law.cost_of(factor * best, N, (best, N))
         assert cost.value > 0
         assert law.costs_of(np.array([factor * best]), np.array([N]), (best, N))[0] == pytest.approx(cost.value)
+
+
+def _of_lengths(line: tuple[float, float]) -> JointLaw:
+    draw = np.random.default_rng(5)
+    rows = np.column_stack([draw.normal(0.1, 0.05, 300), draw.normal(0, 0.02, 300), draw.normal(0, 0.01, 300),
+                            draw.normal(-0.1, 0.05, 300)])  # fmt: skip
+    moves = Lengths(
+        centre_tokens=1e9, line=line, tokens=(1e8, 1e10), words="at its length", weight=0.5,
+        draws=tuple(map(tuple, rows.tolist())),
+    )  # fmt: skip
+    return _joint(lengths=moves, cautions=("at its length", "another"))
+
+
+@pytest.mark.parametrize("line", [(0.0, 0.0), (0.7, 0.4)])
+def test_a_law_for_given_tokens_is_moved_draw_by_draw(line: tuple[float, float]) -> None:
+    law = _of_lengths(line)
+    assert law.lengths is not None
+    tokens, N, depth = 5e9, 3e6, 4.0
+    moved = law.at_length(tokens)
+    s, t = math.log(N / 1e6), math.log(tokens / 1e9)
+    at = line[0] + line[1] * s
+    for i, (r, u, v, m) in enumerate(law.lengths.draws):
+        shift = (r * t + u * s * t + v * t**2) - (r * at + u * s * at + v * at**2)
+        assert moved.place(N)[i] == pytest.approx(law.place(N)[i] + shift)
+        c, k = law.draws[i][4:6]
+        assert moved.draws[i][4] * math.exp(moved.draws[i][5] * s) == pytest.approx(c * math.exp(k * s + m * (t - at)))
+    assert moved.lengths is None
+    assert moved.cautions == ("another",)
+    assert moved.depth_at(N) != law.depth_at(N)
+    assert moved.above(depth, N).shape == (300,)
+
+
+def test_a_law_at_its_own_length_is_itself_and_far_lengths_are_cautioned() -> None:
+    law = _of_lengths((0.0, 0.0))
+    assert law.at_length(1e9).draws == law.draws
+    assert "its runs had 100M to 10B tokens" in law.at_length(1e12).cautions[-1]
+    assert _joint().at_length(1e12) == _joint()
+
+
+def test_lengths_must_be_of_the_laws_draws() -> None:
+    law = _of_lengths((0.0, 0.0))
+    with pytest.raises(ValueError, match="lengths have 300 draws, and the law 299"):
+        JointLaw.model_validate(law.model_dump() | {"draws": law.draws[:-1]})

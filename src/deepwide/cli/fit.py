@@ -218,7 +218,8 @@ def _profile_lines(answer: Any, size: float, rows: list[dict[str, float]]) -> li
     lines = ["", f"At {show_count(size)}: the probability that the best depth is shallower, and the loss above it"]
     if not answer.known[0] <= size <= answer.known[1]:
         lines.append(
-            "Growth beyond the runs counts both ways here, going on and ending; the best depth above is for going on."
+            "Growth beyond the runs counts both ways in probabilities and limits; losses are for growth that goes on, "
+            "as the best depth above is."
         )
     return lines + [
         f"{row['depth']:>7g} layers {row['below']:>6.0%}   +{row['cost']:.2f}% ({row['low']:.2f} to {row['high']:.2f})"

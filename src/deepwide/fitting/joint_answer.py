@@ -36,7 +36,7 @@ from deepwide.fitting.regression import (
 )
 from deepwide.fitting.runs import SAME_LENGTH, Runs
 from deepwide.fitting.words import note
-from deepwide.laws import Bowl, JointLaw, bowl_sides, without_limit
+from deepwide.laws import Bowl, JointLaw, Lengths, bowl_sides, without_limit
 from deepwide.quantities import ArrayLike, Floats, parse_count, show_count
 
 CLAIM = "at equal size there is a depth of least loss"
@@ -115,6 +115,7 @@ class JointFit(Fit):
             sizes=self.known,
             draws=self._law_draws(),
             may_end=True,
+            lengths=self._lengths(),
             bowl=self.bowl(),
             cautions=tuple(map(str, (*self._about_length(), *self.warnings))),
         )
@@ -167,6 +168,21 @@ class JointFit(Fit):
         beyond = np.where(beyond == 0, sd, beyond)
         rows = np.column_stack([place, growth, bend, beyond, curvature, change, column["skew"], column["tail"]])
         return tuple(map(tuple, np.round(rows, 6).tolist()))
+
+    def _lengths(self) -> Lengths | None:
+        """How the law moves with tokens; None where lengths do not differ, or the fit is of an earlier version."""
+        if self.centre_tokens is None or self.tokens_range is None or "bend_both" not in self.names:
+            return None
+        column = self._columns()
+        rows = np.column_stack([column[name] for name in (*WITH_TOKENS, "curvature_tokens")])
+        return Lengths(
+            centre_tokens=self.centre_tokens,
+            line=self.line,
+            tokens=self.tokens_range,
+            words=str(self._about_length()[0]),
+            weight=GOES_ON[1],
+            draws=tuple(map(tuple, np.round(rows, 6).tolist())),
+        )
 
     def bowl(self) -> Bowl:
         """The bowl at the centre as a parabola, for pictures and pages; `JointLaw.cost` has it in full."""
@@ -291,7 +307,8 @@ class JointFit(Fit):
 
     def profile(self, params: float, depths: ArrayLike | None = None) -> list[dict[str, float]]:
         """What the posterior says of each depth at one size: the probability that the best depth is shallower
-        (`below`), and the loss above that of the best depth in percent with its 95% limits (cost, low, high)."""
+        (`below`, growth beyond the runs counted both ways), and the loss above that of the best depth in percent with
+        its 95% limits (cost, low, high); the cost is for growth that goes on, as the best depth is."""
         law = self.law()
         if law is None:
             raise DeepwideError(f"these runs show no best depth: {self.declined}.")
@@ -306,7 +323,7 @@ class JointFit(Fit):
             depths = depths[depths > 0]
         L = positive_numbers("depths", depths)
         place = law.place(params)
-        costs = 100 * np.expm1(np.quantile(np.clip(law.above(L, params), 0, 20), (0.5, 0.025, 0.975), axis=0))
+        costs = 100 * np.expm1(np.array(law.middle_and_limits(np.clip(law.above(L, params), 0, 20))))
         below = [float(np.mean(place < math.log(depth))) for depth in L]
         names = ("depth", "below", "cost", "low", "high")
         return [dict(zip(names, row, strict=True)) for row in zip(L.tolist(), below, *costs.tolist(), strict=True)]

@@ -387,7 +387,8 @@ _TEXTS: dict[str, Callable[..., str]] = {
         f"and {'is' if count == 1 else 'are'} left out; if such shapes fail under this recipe, state that they diverged"
     ),
     "law-of-a-length": lambda words, by, low, high: (
-        f"its best depth is stated {words}; twice the tokens multiply it by {by:.3g} ({low:.3g} to {high:.3g})"
+        f"its best depth is stated {words}; twice the tokens multiply it by {by:.3g} ({low:.3g} to {high:.3g}), "
+        "which a plan for given tokens takes into account"
     ),
     "length-beyond": lambda length, low, high: (
         f"the best depth is stated for {show_size(length)} tokens, and the runs had {show_size(low)} to "

@@ -33,7 +33,7 @@ from deepwide.laws.cost import (
     shape_costs,
     step_time_ratio,
 )
-from deepwide.laws.kinds import AspectLaw, JointLaw, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw, bowl_sides
+from deepwide.laws.kinds import AspectLaw, JointLaw, Lengths, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw, bowl_sides
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion, without_limit
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ __all__ = [
     "DepthLaw",
     "JointLaw",
     "Law",
+    "Lengths",
     "Opinion",
     "PowerLaw",
     "RidgeLaw",

@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, PositiveFloat, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from deepwide.answers import Z95, Interval
-from deepwide.laws.law import LARGEST_LOG, AdviceLaw, Covariance, DepthCurve, DepthLaw, check_covariance
-from deepwide.quantities import ArrayLike, Floats
+from deepwide.laws.law import LARGEST_LOG, AdviceLaw, Covariance, DepthCurve, DepthLaw, check_covariance, within
+from deepwide.quantities import ArrayLike, Floats, show_count
 
 FARTHEST = 5.0  # tail times ln depth, beyond which a bowl's sides are parabolas again: no run is so far off
 
@@ -115,6 +115,23 @@ class RidgeLaw(_WithErrors):
         return DepthCurve(L, L * np.exp(-error), L * np.exp(error))
 
 
+class Lengths(BaseModel):
+    """How a joint law moves with the tokens of a run: where its runs had several lengths.
+
+    With τ = ln(tokens/centre), ln L also has rτ + uστ + vτ², and the bowl e^(mτ); what the law states is for
+    τ = at + slope·σ.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    centre_tokens: PositiveFloat
+    line: tuple[float, float]  # at, slope
+    tokens: tuple[PositiveFloat, PositiveFloat]  # of the runs
+    words: str  # what the law's cautions say of the length that it is stated for
+    weight: float = Field(ge=0, le=1)  # of the growth at the end of the runs in that beyond them
+    draws: tuple[tuple[float, float, float, float], ...]  # r, u, v, m of each
+
+
 class JointLaw(DepthLaw):
     """L = e^(l + pσ + qσ²), σ = ln(N/centre), with draws of the posterior: what runs and priors leave open.
 
@@ -134,6 +151,13 @@ class JointLaw(DepthLaw):
         min_length=100, max_length=10_000
     )
     may_end: bool = False
+    lengths: Lengths | None = None
+
+    @model_validator(mode="after")
+    def _lengths_are_of_these_draws(self) -> Self:
+        if self.lengths is not None and len(self.lengths.draws) != len(self.draws):
+            raise ValueError(f"lengths have {len(self.lengths.draws)} draws, and the law {len(self.draws)}")
+        return self
 
     @field_validator("draws", mode="before")
     @classmethod
@@ -145,12 +169,51 @@ class JointLaw(DepthLaw):
 
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The median of the draws in which growth goes on, and the limits of the middle 95% of all."""
-        place = np.clip(self._place(np.atleast_1d(np.asarray(block_params, dtype=float))), -50, 50)
-        low, high = np.quantile(place, (0.025, 0.975), axis=0)
-        return DepthCurve(np.exp(np.clip(self._middle(place), low, high)), np.exp(low), np.exp(high))
+        places = self._place(np.atleast_1d(np.asarray(block_params, dtype=float)))
+        return DepthCurve(*map(np.exp, self.middle_and_limits(np.clip(places, -50, 50))))
+
+    def at_length(self, tokens: float) -> "JointLaw":
+        """The law for runs of so many tokens; itself, where its runs had one length."""
+        if self.lengths is None:
+            return self
+        moves, (at, slope) = self.lengths, self.lengths.line
+        t = math.log(tokens / moves.centre_tokens)
+        r, u, v, m = np.array(moves.draws).T
+        place, growth, bend, beyond, curvature, change, skew, tail = np.array(self.draws).T
+        steeper = u * t - (r * slope + u * at + 2 * v * at * slope)
+        bends = -(u * slope + v * slope**2)
+        end = math.log(self.sizes[1] / self.centre_params)
+        goes_on = beyond + moves.weight * (steeper + 2 * bends * end)
+        columns = (
+            place + r * (t - at) + v * (t**2 - at**2),
+            growth + steeper,
+            bend + bends,
+            np.where(beyond == 0, 0.0, goes_on),
+            curvature * np.exp(np.clip(m * (t - at), -20, 20)),
+            change - slope * m,
+            skew,
+            tail,
+        )
+        least, most = moves.tokens
+        cautions = tuple(caution for caution in self.cautions if caution != moves.words)
+        if not within(tokens, moves.tokens):
+            runs = f"its runs had {show_count(round(least))} to {show_count(round(most))} tokens"
+            cautions = (*cautions, f"{runs}: how the best depth shifts beyond them is assumed to go on")
+        return self.model_copy(
+            update={
+                "draws": tuple(map(tuple, np.column_stack(columns).tolist())),
+                "details": f"at {show_count(round(tokens))} tokens",
+                "lengths": None,
+                "cautions": cautions,
+            }
+        )
+
+    def middle_and_limits(self, values: Floats) -> tuple[Floats, Floats, Floats]:
+        """The median of the draws in which growth goes on, and the limits of the middle 95% of all: (draws, …)."""
+        low, high = np.quantile(values, (0.025, 0.975), axis=0)
+        return np.clip(self._middle(values), low, high), low, high
 
     def _middle(self, values: Floats) -> Floats:
-        """The median of the draws in which growth goes on."""
         goes_on = _columns(self)[:, 3] != 0
         return np.asarray(np.median(values[goes_on] if goes_on.any() else values, axis=0))
 
@@ -160,9 +223,7 @@ class JointLaw(DepthLaw):
         As with the depth, the value is for growth that goes on, and the limits are for growth either way.
         """
         extra = np.clip(self.above(depth, block_params) - self.above(*than), -LARGEST_LOG, LARGEST_LOG)
-        low, high = np.quantile(extra, (0.025, 0.975))
-        middle = np.clip(self._middle(extra), low, high)
-        return Interval(*(100 * math.expm1(v) for v in (middle, low, high)))
+        return Interval(*(100 * math.expm1(v) for v in self.middle_and_limits(extra)))
 
     def costs_of(self, depths: Floats, block_params: Floats, than: tuple[float, float]) -> Floats:
         """`cost_of` of many shapes at once, without its interval."""

@@ -245,10 +245,14 @@ def plan_reason(
             f"{first} {but}: {best.depth} layers are expected to have {best.loss_percent.value:+.1f}% "
             f"of its loss ({best.loss_percent.low:+.1f} to {best.loss_percent.high:+.1f})."
         )
-    worst = max(abs(c.loss_percent.value) for c in others if c.loss_percent)
+    costs = [c.loss_percent for c in others if c.loss_percent]
+    worst = max(abs(cost.value) for cost in costs)
+    ends = [abs(end) for cost in costs for end in (cost.low, cost.high) if end is not None]
+    surely = f" (95%: within {max(ends):.1f}%)" if ends else ""
     span = f"{min(c.depth for c in candidates)} to {max(c.depth for c in candidates)}"
     second = (
-        f"According to the loss data it stays within {worst:.1f}% from {span} layers, while every layer adds latency"
+        f"By the loss data, loss is expected to stay within {worst:.1f}% from {span} layers{surely}, while every layer "
+        "adds latency"
     )
     return f"{first} {second}" + ("." if fixed else ": where that matters, prefer the shallow side.")
 

@@ -242,7 +242,7 @@ def _law(law: Law, key: str) -> dict[str, Any]:
         row |= _surface(law)
     if isinstance(law, JointLaw):
         row |= _table(law)
-        del row["draws"]
+        del row["draws"], row["lengths"]
     return row
 
 

@@ -172,9 +172,11 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
       `(${signed(low, 1)} to ${signed(high, 1)}).`;
   }
   const worst = Math.max(...others.map((c) => Math.abs(c.loss_percent.value)));
+  const ends = others.flatMap((c) => [c.loss_percent.low, c.loss_percent.high]).filter((end) => end !== null).map(Math.abs);
+  const surely = ends.length ? ` (95%: within ${fixed(Math.max(...ends), 1)}%)` : "";
   const depths = candidates.map((c) => c.depth);
-  return `${first} According to the loss data it stays within ${fixed(worst, 1)}% from ${Math.min(...depths)} to ${Math.max(...depths)} layers, ` +
-    `while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
+  return `${first} By the loss data, loss is expected to stay within ${fixed(worst, 1)}% from ${Math.min(...depths)} to ` +
+    `${Math.max(...depths)} layers${surely}, while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
 }
 
 const opinionSpan = (o, noLimit) =>
