@@ -126,6 +126,15 @@ def test_a_budget_in_time_is_kept_in_time() -> None:
     assert 0 < sum(run.expected_seconds for run in design.runs) <= 120
 
 
+def test_it_says_where_the_best_depth_lies_beyond_what_may_be_run() -> None:
+    """The base of the long sweep ends at 8 layers, and 12 are best at 4.1M: deeper runs narrow more for the same."""
+    ends = [note for note in deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").notes
+            if note.code == "depths-end"]  # fmt: skip
+    assert "layers, and at most 8 may be run: allow deeper networks" in ends[0].text
+    inside = deepwide.sweep_design(LONG, LONG_RUNS, target="200k", budget="1e14")
+    assert "depths-end" not in [note.code for note in inside.notes]
+
+
 def test_a_loss_can_be_the_target() -> None:
     design = ask(runs(), goal="loss")
     assert design.headline().startswith("Loss at the best depth at 1M")

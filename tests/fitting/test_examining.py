@@ -72,6 +72,13 @@ def test_an_accuracy_that_is_read_as_a_loss_is_named() -> None:
     assert "losses-rise" not in codes(fit_joint(runs, bootstrap=200).warnings)
 
 
+def test_perplexities_that_are_read_as_losses_are_named() -> None:
+    runs = sweep(seeds=1)
+    perplexities = replace(runs, loss=np.exp(3 + runs.loss))
+    assert "losses-large" in codes(fit_joint(perplexities, bootstrap=200).warnings)
+    assert "losses-large" not in codes(fit_joint(runs, bootstrap=200).warnings)
+
+
 @pytest.mark.parametrize(("tokens", "warned"), [((5e9, 5.0), True), ((5.0, 7.0), True), ((2e7, 3e11), False)])
 def test_tokens_in_several_units_are_warned_of(tokens: tuple[float, float], warned: bool) -> None:
     runs = sweep(seeds=1)

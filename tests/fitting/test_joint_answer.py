@@ -340,3 +340,8 @@ def test_a_plan_for_given_tokens_takes_the_law_there(tokens: float, tmp_path: Pa
     usual = deepwide.plan("500M", law=path)
     assert any("a plan for given tokens takes into account" in note.text for note in usual.notes)
     assert not any("its best depth is stated" in note.text for note in planned.notes)
+
+
+def test_losses_absurdly_far_away_overflow_nothing(answer: JointFit) -> None:
+    row = answer.predict_rows(8, 1e40)[0]
+    assert np.isfinite(list(row.values())).all()

@@ -15,7 +15,7 @@ NUMBERS = {
     "probability": 0.6, "correlation": 0.9, "inflation": 45.0, "skew": 0.3, "largest": 4e6, "known": 1e6,
     "total": 68.0, "factor": 3.0, "moved": 7.9, "blocks": 12.0, "times": 450.0, "seen": True, "best": 9.5,
     "expected": 2.1, "loss": 2.5, "shapes": 3, "settings": {"batch": [8.0, 16.0], "optimizer": ["adam", "lion"]},
-    "groups": ["depth 2 at 10K", "depth 4 at 20K"], "by": 1.2, "length": 8e6, "at": 2e5, "width": 4.0,
+    "groups": ["depth 2 at 10K", "depth 4 at 20K"], "by": 1.2, "length": 8e6, "at": 2e5, "width": 4.0, "least": 20.0,
 }  # fmt: skip
 
 

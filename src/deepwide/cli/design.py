@@ -199,7 +199,7 @@ def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
 
 
 def _stages(stages: "tuple[Stage, ...]") -> Table:
-    from deepwide.designing import show_ratio
+    from deepwide.designing import show_high, show_ratio
 
     table = _table("The interval of the target")
     table.add_column("after")
@@ -207,7 +207,7 @@ def _stages(stages: "tuple[Stage, ...]") -> Table:
         table.add_column(title, justify="right")
     for stage in stages:
         interval = stage.interval
-        shown = "" if interval is None else f"{interval.low:.3g} to {interval.high:.3g}"
+        shown = "" if interval is None else f"{interval.low:.3g} to {show_high(interval)}"
         ratio = show_ratio(stage.ratio)
         ratio = (
             ratio if stage.expected or interval else "none yet"

@@ -171,7 +171,10 @@ def show_plan(plan: "Plan", to: Console) -> None:
     fixed = chosen_by.get(plan.fixed, f" ({plan.fixed} is fixed)")
     # A law with loss data of its own has the error of those data, the others that of their coefficients alone.
     depth = depth_span(plan.law_depth, of="95%: " if plan.measured_depth is None else "95% from its coefficients: ")
-    facts = [("best depth", f"{depth}, width {span(plan.law_width, 0, of='')}: the {plan.law} law{fixed}")]
+    width = span(plan.law_width, 0, of="")
+    if without_limit(plan.law_depth):
+        width = f"{plan.law_width.value:.0f} (at most {plan.law_width.high:.0f})"
+    facts = [("best depth", f"{depth}, width {width}: the {plan.law} law{fixed}")]
     if plan.measured_depth is not None:
         facts.append(("", f"{span(plan.measured_depth, 0)}: all public loss data"))
     facts += _parameters(plan)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from deepwide.designing.answer import Design as Design
     from deepwide.designing.answer import DesignedRun as DesignedRun
     from deepwide.designing.answer import Stage as Stage
+    from deepwide.designing.answer import show_high as show_high
     from deepwide.designing.answer import show_ratio as show_ratio
     from deepwide.designing.auto import run_designs as run_designs
     from deepwide.designing.choosing import Pool as Pool
@@ -28,6 +29,7 @@ _HOME = {
     "Stage": "answer",
     "decide": "deciding",
     "run_designs": "auto",
+    "show_high": "answer",
     "show_ratio": "answer",
     "sweep_design": "design",
 }

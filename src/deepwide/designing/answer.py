@@ -188,5 +188,9 @@ def show_ratio(ratio: float) -> str:
 def _interval(interval: Interval) -> str:
     if interval.low is None or interval.high is None:
         return f"{interval.value:.3g}"
-    high = "no upper limit" if without_limit(interval) else f"{interval.high:.3g}"
-    return f"{interval.value:.3g} ({interval.low:.3g} to {high})"
+    return f"{interval.value:.3g} ({interval.low:.3g} to {show_high(interval)})"
+
+
+def show_high(depth: Interval) -> str:
+    """The upper limit of a depth; one that no network has is none."""
+    return "no upper limit" if without_limit(depth) else f"{depth.high:.3g}"

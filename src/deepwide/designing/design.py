@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 from deepwide.answers import Interval, Note
-from deepwide.designing.answer import Design, DesignedRun, Stage, show_ratio
+from deepwide.designing.answer import WORTHLESS, Design, DesignedRun, Stage, show_ratio
 from deepwide.designing.candidates import (
     Candidate,
     Choice,
@@ -19,7 +19,7 @@ from deepwide.designing.candidates import (
     target_length,
     tokens_key,
 )
-from deepwide.designing.choosing import DEPTHS, SHAPES
+from deepwide.designing.choosing import DEPTHS, SHAPES, Pool
 from deepwide.designing.deciding import Decision, Goalpost, decide
 from deepwide.designing.rehearsing import rehearsed
 from deepwide.errors import DeepwideError, at_least_one, quoted
@@ -203,7 +203,7 @@ def design_next(
         expected=False,
     )
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
-    notes = [] if stop and stop.code == "small" else _notes(decision, request, pool.places.block_params.max())
+    notes = [] if stop and stop.code == "small" else _notes(decision, request, pool)
     notes = [each for each in notes if not (stop and each.code in UNTIL_FITTED)]
     rehearsal = None
     if rehearse and chosen and decision.fit is None and runs is None:
@@ -362,8 +362,20 @@ def _short(options: Sequence[Candidate]) -> list[Note]:
     return [Note.of("short", text, tokens=least.tokens, params=least.block_params)]
 
 
-def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
+def _deeper(decision: Decision, pool: Pool) -> list[Note]:
+    """Whether the best depth of the target lies beyond what may be run."""
+    least, most = float(pool.places.depth.min()), float(pool.places.depth.max())
+    best = max(decision.interval.value, 1.0) if decision.interval else least
+    if least <= best <= most:
+        return []
+    end, ask = (f"at most {most:g}", "deeper") if best > most else (f"at least {least:g}", "shallower")
+    text = f"the target's best depth is estimated at {best:.3g} layers, and {end} may be run: allow {ask} networks"
+    return [Note.of("depths-end", text, best=best, least=least, most=most)]
+
+
+def _notes(decision: Decision, request: Request, pool: Pool) -> list[Note]:
     notes = []
+    largest = float(pool.places.block_params.max())
     if decision.fit is None:
         scatter = f"noise of {100 * (decision.noise or 0.0):.2g}% of loss"
         scatter += "" if request.noise else "; if you know it, say so"
@@ -390,12 +402,13 @@ def _notes(decision: Decision, request: Request, largest: float) -> list[Note]:
     if request.until is not None and after > request.until:
         text = f"a high/low of {request.until:g} is not expected: with the whole budget {show_ratio(after)} is"
         notes.append(Note.of("out-of-reach", text, until=request.until, after=after))
-    if request.params > largest * 1.001 and request.goal == "depth":
+    notes += _deeper(decision, pool) if request.goal == "depth" else []
+    if request.params > largest * 1.001 and request.goal == "depth" and decision.floor < WORTHLESS:
         factor = request.params / largest
         by = "the noise that is assumed" if decision.fit is None else "what is known now"
         text = (
-            f"the target is {factor:.3g} times the largest size that may be run: by {by}, no number of these runs is "
-            f"expected to bring high/low below {show_ratio(decision.floor)}, and what they give rests on how growth is "
+            f"the target is {factor:.3g} times the largest size that may be run: by {by}, more and more of these runs "
+            f"would bring high/low towards {show_ratio(decision.floor)}, and what they give rests on how growth is "
             "assumed to go on there"
         )
         notes.append(Note.of("beyond", text, factor=factor, floor=decision.floor))

@@ -35,6 +35,7 @@ SOME_EMBEDDINGS = 0.1  # share of the parameters from which they matter
 MORE_THAN_BLOCKS = 2.0
 FEWEST_TOKENS = 1000.0  # of a run
 UNLIKE_TOKENS = 1e5  # times as many in one run as in another
+LARGEST_LOSS = 13.0  # nats: guessing among 440,000 words
 RISING = 0.6  # rank correlation of loss with size
 UNLIKE_SHAPE = 8.0  # times 12·depth·width², or that part of it
 ALL_LEFT_OUT = 100  # groups up to which every one of them is
@@ -233,7 +234,9 @@ def about_tokens(runs: Runs) -> list[Note]:
 
 
 def about_losses(runs: Runs) -> list[Note]:
-    """Losses that rise with size, as accuracies do (Spearman's rank correlation)."""
+    """Losses that rise with size, as accuracies do (Spearman's rank correlation), or that no cross-entropy is."""
+    if runs.loss[~runs.diverged].min(initial=math.inf) > LARGEST_LOSS and not runs.diverged.all():
+        return [note("losses-large", least=float(runs.loss[~runs.diverged].min()))]
     ranks = [np.argsort(np.argsort(column[~runs.diverged])) for column in (runs.loss, runs.block_params)]
     if len(ranks[0]) < 3 or np.ptp(np.log(runs.block_params)) < math.log(2):
         return []

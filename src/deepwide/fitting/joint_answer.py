@@ -289,7 +289,7 @@ class JointFit(Fit):
                 for variance in (carried.missed + self._cell_share * luck, carried.left)
             )
             middle = np.clip(np.median(mean[:number], axis=0), *several)
-            columns = (L[part], N[part], *np.exp((middle, *several, *one)))
+            columns = (L[part], N[part], *np.exp(np.clip((middle, *several, *one), -700, 700)))
             rows += [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
         return rows
 

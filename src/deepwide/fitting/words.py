@@ -361,6 +361,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "losses-rise": lambda correlation: (
         f"losses rise with size (rank correlation {correlation:.2f}), as accuracies do: check that the column is a loss"
     ),
+    "losses-large": lambda least: (
+        f"all losses are {least:.3g} and more, as perplexities are: if they are, say so in the column's name (ppl), or "
+        "give their logarithms"
+    ),
     "losses-unread": lambda name, others: (
         f"loss is the column '{name}', of training, and {joined([repr(other) for other in others])} "
         f"{'looks' if len(others) == 1 else 'look'} like a loss too: choose one of them if it is the loss you want"

@@ -195,7 +195,10 @@ export function planWords(plan, laws, constants) {
   const all = planNotes(plan, laws, constants.planner);
   const side = plan.fixed === null ? "" : plan.fixed === "budget" ? " (the budget suits fewer layers)" : ` (${plan.fixed} is fixed)`;
   const depth = depthSpan(plan.law_depth, constants.no_limit, plan.measured_depth === null ? "95%: " : "95% from its coefficients: ");
-  const facts = [["best depth", `${depth}, width ${span(plan.law_width, 0, "")}: the ${law.name} law${side}`]];
+  const width = withoutLimit(plan.law_depth, constants.no_limit)
+    ? `${fixed(plan.law_width.value, 0)} (at most ${fixed(plan.law_width.high, 0)})`
+    : span(plan.law_width, 0, "");
+  const facts = [["best depth", `${depth}, width ${width}: the ${law.name} law${side}`]];
   if (plan.measured_depth !== null) facts.push(["", `${span(plan.measured_depth, 0)}: all public loss data`]);
   facts.push(["parameters", `${grouped(params.total)} total, ${grouped(params.block)} in blocks (budget ${signedPercent(plan.miss, 1)})`]);
   facts.push(["training", `${general(plan.train_flops, 3)} FLOPs for ${showCount(plan.tokens)} tokens (${plan.budget.tokensFrom}; causal attention counted)`]);
