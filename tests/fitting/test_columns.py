@@ -7,7 +7,7 @@ import pytest
 
 from deepwide.errors import DeepwideError
 from deepwide.fitting import read_runs
-from deepwide.fitting.columns import NAMES, meaning
+from deepwide.fitting.columns import NAMES, guess_columns, meaning
 from fitting.builders import codes, noted
 
 SHAPES = [(2, 64), (4, 64), (8, 64), (2, 128)]
@@ -198,3 +198,11 @@ def test_objects_in_a_row_are_columns_of_their_own() -> None:
     for _ in range(2000):
         deep = {"x": deep}
     assert len(read_runs([{"depth": 2, "width": 8, "loss": 2.0} | deep])) == 1
+
+
+def test_a_total_beside_the_blocks_is_that_of_parameters() -> None:
+    beside, _ = guess_columns(["depth", "non_embedding_params", "total", "loss"], {}, (), "table.csv")
+    assert beside["total_params"] == "total"
+    for names in (["depth", "width", "total", "loss"], ["depth", "block_params", "params", "total", "loss"]):
+        alone, _ = guess_columns(names, {}, (), "table.csv")
+        assert alone.get("total_params") != "total"

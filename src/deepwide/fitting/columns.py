@@ -187,6 +187,9 @@ def guess_columns(
             guesses.setdefault(guess.column, []).append((guess.rank, name))
     if set(_LETTERS.values()) <= {*theirs} - {*given.values()}:  # alone, L may be a loss, and d anything
         guesses = {ours: [(0, name)] for ours, name in _LETTERS.items()} | guesses
+    if "block_params" in {*guesses, *given} and "total_params" not in {*guesses, *given}:  # beside it, of what else?
+        guesses["total_params"] = [(10, name) for name in theirs if split_name(name) == ["total"]]
+    guesses = {ours: found for ours, found in guesses.items() if found}
     for ours in NAMES:
         if ours in given or ours in set(ignored) or ours not in guesses:
             continue
