@@ -337,6 +337,8 @@ def test_a_plan_for_given_tokens_takes_the_law_there(tokens: float, tmp_path: Pa
     path = save_law(law, tmp_path / "law.json")
     planned = deepwide.plan("500M", law=path, tokens=tokens)
     assert planned.law_depth.value == pytest.approx(there.depth_at(planned.law_params), rel=0.05)
+    judged = deepwide.audit(depth=24, width=1024, law=path, tokens=tokens)
+    assert judged.law_depth.value == pytest.approx(there.depth_at(judged.params.block), rel=0.05)
     usual = deepwide.plan("500M", law=path)
     assert any("a plan for given tokens takes into account" in note.text for note in usual.notes)
     assert not any("its best depth is stated" in note.text for note in planned.notes)

@@ -204,6 +204,11 @@ class DepthLaw(Law):
     def depth(self, block_params: ArrayLike) -> DepthCurve:
         """The depth this law gives to each size in block parameters."""
 
+    def at_length(self, tokens: float) -> "DepthLaw":
+        """The law for runs of so many tokens; itself, if it does not know what length does."""
+        del tokens
+        return self
+
     def depth_at(self, block_params: float) -> float:
         """The depth at one size, without its interval."""
         return float(self.depth(block_params).value[0])

@@ -180,13 +180,15 @@ def audit(
     shape, title = named.shape, name or named.name
     params = shape.params
     size = params.active_block
+    length, per_flop = _length(tokens, params.active), _per_flop(price, gpu_flops)
+    if tokens is not None:
+        chosen = chosen.at_length(length)
     law_depth = chosen.depth(size).at()
     ratio = _ratio(shape.depth, law_depth)
     by_total = None if shape.experts is None else _ratio(shape.depth, chosen.depth(params.block).at())
     narrowest = min(shape.vocab, shape.embedding_width or shape.width)
     threshold = math.log(shape.width, 3)
     loss = depth_cost(shape.depth, law_depth.value, size, chosen)
-    length, per_flop = _length(tokens, params.active), _per_flop(price, gpu_flops)
     per_token = flops(shape, convention="causal").training_per_token
     worth = None if loss is None else worth_of(loss, params.active, length, compute, per_flop, per_token)
     unpriced = []

@@ -13,7 +13,6 @@ from deepwide.catalogue import nearest_models
 from deepwide.errors import DeepwideError, from_one_to, quoted
 from deepwide.laws import (
     DepthLaw,
-    JointLaw,
     Law,
     Opinion,
     compute_law,
@@ -268,7 +267,7 @@ def plan(
         context=wanted.context,
         experts=wanted.experts is not None,
     )
-    if isinstance(chosen, JointLaw) and limit.tokens and limit.tokens_from == "given":
+    if limit.tokens and limit.tokens_from == "given":
         chosen = chosen.at_length(limit.tokens)
     if depth is not None and width is not None:
         raise DeepwideError("depth and width together are the size: fix one of them and the budget gives the other.")
