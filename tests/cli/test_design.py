@@ -21,7 +21,7 @@ tokens = "100k"
 width_multiple = 4
 tolerance = 0.4
 """
-WORDS = ("sweep", "design", "base.toml", "--target", "1M", "--budget", "3e12")
+WORDS = ("sweep", "design", "base.toml", "--rehearse", "2", "--target", "1M", "--budget", "3e12")
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +69,16 @@ def test_without_runs_it_says_so() -> None:
     done = call(*WORDS)
     assert done.returncode == 0, done.stderr
     assert "nothing can be stated yet" in done.stdout
+    assert "\nOf 2 made-up sweeps of these runs " in done.stdout
+    assert "made-up" not in call(*WORDS, "--rehearse", "0").stdout
     assert "Note: the runs so far allow no fit" in done.stdout
 
 
 def test_auto_trains_to_the_end_of_the_budget(home: Path) -> None:
     toy = "name = 'toys'\n[run]\ntrainer = 'toy'\n[iso]\nparams = [64, 144]\ndepths = [1, 2, 3, 4]\ntokens = 2\n"
     (home / "toy.toml").write_text(toy + "width_multiple = 1\ntolerance = 0.4\n")
-    words = ("sweep", "design", "toy.toml", "--target", "1k", "--budget", "12000", "--auto", "--runs", "out")
+    words = ("sweep", "design", "toy.toml", "--target", "1k", "--budget", "12000", "--rehearse", "1",
+             "--auto", "--runs", "out")  # fmt: skip
     done = call(*words)
     assert done.returncode == 0, done.stderr
     assert "design-001: Best depth at 1K" in done.stdout
@@ -95,6 +98,7 @@ def test_auto_trains_to_the_end_of_the_budget(home: Path) -> None:
         (("--depths", "x"), "is not one of the depths"),
         (("none.csv",), "no folder or table"),
         (("--budget", "9"), "pays for no run"),
+        (("--rehearse", "-1"), "rehearsals must be a whole number from 0 to 1000"),
         (("--plot", "x.gif"), "cannot draw"),
         (("--set", "iso.dephts=[1]"), "dephts"),
     ],

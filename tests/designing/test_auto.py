@@ -18,7 +18,7 @@ from deepwide.sweeping import SweepState, cells_of, read_spec, sweep
 from designing.bases import TOY
 
 BUDGET = 150_000
-ASKED: dict[str, Any] = {"target": "10k", "budget": BUDGET, "batch": 3}
+ASKED: dict[str, Any] = {"target": "10k", "budget": BUDGET, "batch": 3, "rehearse": 0}
 BASE = """
 name = "toys"
 [run]

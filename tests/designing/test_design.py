@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from deepwide.fitting import Runs
 from deepwide.sweeping import cells_of, make_spec
 from designing.bases import REAL, runs
 
+sweep_design = partial(deepwide.sweep_design, rehearse=0)  # what takes long is tested once
 ROOT = Path(__file__).parents[2]
 LONG, LONG_RUNS = ROOT / "sweeps/depth-width-long.toml", ROOT / "results/fit/depth-width-long.csv"
 SPEC = make_spec(REAL)
@@ -30,7 +32,7 @@ def ask(known: Runs | None = None, target: str = "1M", budget: str | float = "3e
 
 
 def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="1e12", rehearse=0)
+    design = sweep_design(REAL, target="1M", budget="1e12")
     assert design == ask(budget="1e12").model_copy(update={"runs": design.runs, "stages": design.stages})
     first = {(run.depth, run.width) for run in design.next}
     assert len(first) >= 8
@@ -41,10 +43,10 @@ def test_a_design_from_nothing_begins_with_what_can_be_fitted() -> None:
 
 
 def test_before_any_run_the_plan_is_rehearsed() -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="1e13", rehearse=3)
+    design = sweep_design(REAL, target="1M", budget="1e13", rehearse=3)
     assert design.rehearsal is not None
     assert design.rehearsal.sweeps == 3
-    assert deepwide.sweep_design(REAL, target="1M", budget="1e13", rehearse=0).rehearsal is None
+    assert sweep_design(REAL, target="1M", budget="1e13").rehearsal is None
     assert ask(runs(), rehearse=3).rehearsal is None  # a fit says more
     for wrong in (-1, 1001, 2.5):
         with pytest.raises(DeepwideError, match="number of rehearsals must be a whole number from 0 to 1000"):
@@ -55,9 +57,7 @@ def test_short_runs_are_assumed_to_be_noisier_and_a_noise_that_is_known_counts_i
     """A real sweep of 2M to 8M tokens had been promised 4.63 by 0.5% of noise, and got 11.8."""
 
     def expected(tokens: str, **more: Any) -> deepwide.Design:
-        return deepwide.sweep_design(
-            REAL | {"iso": REAL["iso"] | {"tokens": tokens}}, target="1M", budget="1e16", **more
-        )
+        return sweep_design(REAL | {"iso": REAL["iso"] | {"tokens": tokens}}, target="1M", budget="1e16", **more)
 
     short, long = expected("1M"), expected("10M")
     assert (short.noise, long.noise) == (pytest.approx(0.0158, rel=1e-2), pytest.approx(0.005))
@@ -70,16 +70,16 @@ def test_short_runs_are_assumed_to_be_noisier_and_a_noise_that_is_known_counts_i
 
 def test_the_noise_that_is_given_is_that_of_the_length_that_is_asked_about() -> None:
     base = REAL | {"iso": {key: value for key, value in REAL["iso"].items() if key != "tokens"}}
-    design = deepwide.sweep_design(base, target="1M", budget="1e15", tokens="1M,4M", noise=0.01)
+    design = sweep_design(base, target="1M", budget="1e15", tokens="1M,4M", noise=0.01)
     assert design.noise == pytest.approx(0.01)
-    design = deepwide.sweep_design(base, target="1M", budget="1e15", tokens="1M,4M", length="1M", noise=0.01)
+    design = sweep_design(base, target="1M", budget="1e15", tokens="1M,4M", length="1M", noise=0.01)
     assert design.noise == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("noise", ["3", "0", "-1%", "much", 1.0])
 def test_a_noise_that_is_no_share_of_the_loss_is_refused(noise: str | float) -> None:
     with pytest.raises(DeepwideError, match=r"is not the noise of one run's loss.*write 1.5% or 0.015"):
-        deepwide.sweep_design(REAL, target="1M", budget="1e12", noise=noise)
+        sweep_design(REAL, target="1M", budget="1e12", noise=noise)
 
 
 @settings(max_examples=15)
@@ -128,10 +128,10 @@ def test_a_budget_in_time_is_kept_in_time() -> None:
 
 def test_it_says_where_the_best_depth_lies_beyond_what_may_be_run() -> None:
     """The base of the long sweep ends at 8 layers, and 12 are best at 4.1M: deeper runs narrow more for the same."""
-    ends = [note for note in deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").notes
+    ends = [note for note in sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").notes
             if note.code == "depths-end"]  # fmt: skip
     assert "layers, and at most 8 may be run: allow deeper networks" in ends[0].text
-    inside = deepwide.sweep_design(LONG, LONG_RUNS, target="200k", budget="1e14")
+    inside = sweep_design(LONG, LONG_RUNS, target="200k", budget="1e14")
     assert "depths-end" not in [note.code for note in inside.notes]
 
 
@@ -241,7 +241,7 @@ def test_runs_of_no_shape_of_the_sweep_are_taken_for_its_own_with_a_note() -> No
 
 def test_fewer_than_three_depths_are_refused_whatever_the_budget() -> None:
     with pytest.raises(DeepwideError, match="needs runs of at least 3 depths, and with what may be run there are 2"):
-        deepwide.sweep_design(REAL, target="1M", budget="1e15", depths=[2, 4])
+        sweep_design(REAL, target="1M", budget="1e15", depths=[2, 4])
 
 
 def test_a_design_passes_on_what_the_fit_warns_of() -> None:
@@ -260,8 +260,8 @@ def test_a_best_depth_below_one_is_explained() -> None:
 def test_a_pool_that_no_budget_can_fit_is_refused() -> None:
     one_size = REAL | {"iso": REAL["iso"] | {"params": ["40k"]}}
     with pytest.raises(DeepwideError, match="at least 8 shapes, and with what may be run there are 4"):
-        deepwide.sweep_design(one_size, target="1M", budget="1e18")
-    assert deepwide.sweep_design(one_size, runs(), target="1M", budget="1e12").now.interval
+        sweep_design(one_size, target="1M", budget="1e18")
+    assert sweep_design(one_size, runs(), target="1M", budget="1e12").now.interval
 
 
 def test_an_interval_out_of_reach_is_called_so() -> None:
@@ -270,36 +270,36 @@ def test_an_interval_out_of_reach_is_called_so() -> None:
 
 
 def test_the_target_is_at_the_longest_length_or_the_one_asked_for() -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"])
+    design = sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"])
     assert design.target_tokens == max(run.tokens for run in design.runs)
     assert "at 1M and 400K tokens" in design.headline()
     assert len({run.tokens for run in design.runs}) == 2
-    asked = deepwide.sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"], length="1M")
+    asked = sweep_design(REAL, target="1M", budget="1e12", tokens=["100k", "400k"], length="1M")
     assert asked.target_tokens == 1_000_000
-    assert deepwide.sweep_design(REAL, target="1M", budget="1e12").target_tokens is None
+    assert sweep_design(REAL, target="1M", budget="1e12").target_tokens is None
     with pytest.raises(DeepwideError, match="length"):
-        deepwide.sweep_design(REAL, target="1M", budget="1e12", length="long")
+        sweep_design(REAL, target="1M", budget="1e12", length="long")
 
 
 def test_runs_of_another_length_only_are_told() -> None:
     known = replace(runs(), tokens=np.full(len(runs()), 1e5))
-    design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12", tokens=["100k", "400k"])
+    design = sweep_design(REAL, known, target="1M", budget="1e12", tokens=["100k", "400k"])
     assert design.now.interval is None
     assert "other_length" in [note.code for note in design.notes]
 
 
 def test_a_length_that_no_run_could_tell_of_is_refused() -> None:
     with pytest.raises(DeepwideError, match="none would tell the best depth at 100M: allow several lengths"):
-        deepwide.sweep_design(REAL, target="1M", budget="1e12", length="100M")
-    same = deepwide.sweep_design(REAL, target="1M", budget="1e12", length="100k")
-    assert same.spec == deepwide.sweep_design(REAL, target="1M", budget="1e12").spec
+        sweep_design(REAL, target="1M", budget="1e12", length="100M")
+    same = sweep_design(REAL, target="1M", budget="1e12", length="100k")
+    assert same.spec == sweep_design(REAL, target="1M", budget="1e12").spec
     known = replace(runs(), tokens=np.full(len(runs()), 4e5))
-    assert deepwide.sweep_design(REAL, known, target="1M", budget="1e12", length="1M").target_tokens == 1e6
+    assert sweep_design(REAL, known, target="1M", budget="1e12", length="1M").target_tokens == 1e6
 
 
 def test_where_runs_so_far_have_other_lengths_the_target_is_at_what_may_be_run() -> None:
     known = replace(runs(), tokens=np.where(np.arange(len(runs())) % 2, 2e5, 4e5))
-    design = deepwide.sweep_design(REAL, known, target="1M", budget="1e12")
+    design = sweep_design(REAL, known, target="1M", budget="1e12")
     assert design.target_tokens == pytest.approx(1e5, rel=0.01)
 
 
@@ -338,7 +338,7 @@ def test_that_shorter_runs_are_allowed_too_makes_no_promise_worse() -> None:
     base = REAL | {"iso": {key: value for key, value in REAL["iso"].items() if key != "tokens"}}
 
     def promised(tokens: str) -> float:
-        design = deepwide.sweep_design(base, target="1M", budget="2e13", tokens=tokens, length="4M")
+        design = sweep_design(base, target="1M", budget="2e13", tokens=tokens, length="4M")
         return float(design.after.ratio)
 
     alone = promised("4M")
@@ -358,13 +358,13 @@ def test_a_budget_that_is_spent_says_so() -> None:
 
 
 def test_a_small_budget_that_cannot_help_is_told_from_runs_that_cannot() -> None:
-    design = deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e13")
+    design = sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e13")
     assert "this budget cannot help" in str(design.stop)
-    assert deepwide.sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").runs
+    assert sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").runs
 
 
 def test_a_noise_that_was_given_is_said_not_to_count_once_there_is_a_fit() -> None:
-    design = deepwide.sweep_design(REAL, runs(), target="1M", budget="3e12", noise="1%")
+    design = sweep_design(REAL, runs(), target="1M", budget="3e12", noise="1%")
     assert "noise-found" in [note.code for note in design.notes]
     chosen, without = ([(run.batch, run.depth, run.width, run.seed) for run in d.runs] for d in (design, ask(runs())))
     assert chosen == without
@@ -384,16 +384,16 @@ def test_a_noise_that_was_given_is_said_not_to_count_once_there_is_a_fit() -> No
 def test_what_makes_no_sense_is_refused_by_a_sentence(options: dict[str, Any], sentence: str) -> None:
     asked = {"target": "1M", "budget": "3e12"} | options
     with pytest.raises(DeepwideError, match=sentence):
-        deepwide.sweep_design(REAL, **asked)
+        sweep_design(REAL, **asked)
 
 
 def test_sizes_that_no_network_of_these_depths_has_are_passed_over() -> None:
     """The upper end had ended in a TypeError of numpy's."""
-    design = deepwide.sweep_design(REAL, target="1M", budget="3e12", sizes="5k:1e38")
+    design = sweep_design(REAL, target="1M", budget="3e12", sizes="5k:1e38")
     assert design.runs
 
 
 def test_choices_may_be_arrays_and_numbers_as_text() -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="3d", sizes=np.array([10_000, 40_000, 160_000]), until="9")
+    design = sweep_design(REAL, target="1M", budget="3d", sizes=np.array([10_000, 40_000, 160_000]), until="9")
     assert design.unit == "seconds"
     assert design.budget == 3 * 86400

@@ -34,7 +34,7 @@ def test_a_design_without_runs_is_drawn_too(tmp_path: Path) -> None:
 
 
 def test_a_design_from_nothing_is_drawn(tmp_path: Path) -> None:
-    design = deepwide.sweep_design(REAL, target="1M", budget="1e12")
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e12", rehearse=0)
     svg = save_chart(design_chart(design), tmp_path / "design.svg").read_text()
     assert "high/low of the 95% interval" in svg
     assert "spent (FLOPs)" in svg
