@@ -28,7 +28,7 @@ def test_little_noise_ends_with_narrow_intervals_and_much_with_none() -> None:
     assert 1 < calm.low <= calm.ratio <= calm.high < 4
     wild = rehearsed(pool(), ALL, GOAL, noise=0.3, number=6)
     assert (wild.stated, wild.low, wild.ratio, wild.high) == (0, None, None, None)
-    assert str(wild) == "of 6 made-up sweeps of these runs none ends with an interval"
+    assert str(wild) == "no interval in any of 6 made-up sweeps"
 
 
 def test_a_noise_that_nobody_knows_spreads_what_they_end_with() -> None:
@@ -58,6 +58,4 @@ def test_a_loss_can_be_rehearsed() -> None:
 
 def test_it_reads_as_a_sentence() -> None:
     some = Rehearsal(sweeps=20, stated=13, ratio=5.251, low=4.0, high=None)
-    assert str(some) == (
-        "of 20 made-up sweeps of these runs 13 end with an interval; high/low 5.25 in the middle, 80% from 4 to none"
-    )
+    assert str(some) == "an interval in 13 of 20 made-up sweeps, high/low 5.25 in the middle (80%: 4 to none)"

@@ -14,7 +14,7 @@ from deepwide.quantities import show_count, show_seconds
 from deepwide.signals import stop_on_signals
 
 if TYPE_CHECKING:
-    from deepwide.designing import Design, Stage
+    from deepwide.designing import Design
     from deepwide.fitting import Runs as KnownRuns
 
 MOST_ROWS = 40
@@ -163,23 +163,16 @@ def _known(
 
 def _report(answer: "Design") -> None:
     """Before each batch of --auto: what is known, and what to expect."""
-    out = console()
-    out.print(f"design-{answer.now.batch + 1:03d}: {answer.headline()}", soft_wrap=True, markup=False)
-    _rehearsal(answer, out)
-
-
-def _rehearsal(answer: "Design", out: Console) -> None:
-    if answer.rehearsal is not None:
-        text = str(answer.rehearsal)
-        out.print(f"{text[:1].upper()}{text[1:]}.", soft_wrap=True, markup=False)
+    console().print(f"design-{answer.now.batch + 1:03d}: {answer.headline()}", soft_wrap=True, markup=False)
 
 
 def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
     """What is known, what to expect after each batch, the next batch, and what to do with it."""
     out.print(answer.headline(), soft_wrap=True, markup=False)
-    _rehearsal(answer, out)
     out.print()
-    out.print(_stages(answer.stages))
+    if answer.assumed:
+        out.print(f"The interval of the target {answer.assumed}", soft_wrap=True, markup=False)
+    out.print(_stages(answer))
     if answer.runs:
         out.print()
         out.print(_runs(answer))
@@ -198,14 +191,14 @@ def show_design(answer: "Design", out: Console, to: Path | None = None) -> None:
         out.print(f"There is no run to do: nothing was written to {to}{earlier}.", soft_wrap=True, markup=False)
 
 
-def _stages(stages: "tuple[Stage, ...]") -> Table:
+def _stages(answer: "Design") -> Table:
     from deepwide.designing import show_high, show_ratio
 
-    table = _table("The interval of the target")
+    table = _table("" if answer.assumed else "The interval of the target")
     table.add_column("after")
     for title in ("runs", "FLOPs", "high/low", "interval"):
         table.add_column(title, justify="right")
-    for stage in stages:
+    for stage in answer.stages:
         interval = stage.interval
         shown = "" if interval is None else f"{interval.low:.3g} to {show_high(interval)}"
         ratio = show_ratio(stage.ratio)
@@ -239,7 +232,7 @@ def _runs(answer: "Design") -> Table:
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    return Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
 
 
 def _end(answer: "Design") -> None:

@@ -56,13 +56,12 @@ class Rehearsal(Answer):
     high: float | None
 
     def __str__(self) -> str:
-        made_up = f"of {plural(self.sweeps, 'made-up sweep')} of these runs"
+        made_up = plural(self.sweeps, "made-up sweep")
         if not self.stated:
-            return f"{made_up} none ends with an interval"
+            return f"no interval in any of {made_up}"
         low, middle, high = ("none" if end is None else show_ratio(end) for end in (self.low, self.ratio, self.high))
-        return (
-            f"{made_up} {self.stated} end with an interval; high/low {middle} in the middle, 80% from {low} to {high}"
-        )
+        spread = f"high/low {middle} in the middle (80%: {low} to {high})"
+        return f"an interval in {self.stated} of {made_up}, {spread}"
 
     __repr__ = __str__
 
@@ -124,13 +123,15 @@ class Design(Answer):
         if not self.runs:
             return f"{known}."
         flops = sum(run.train_flops for run in self.runs)
-        if_seen = ""
-        if now.interval is None and self.noise is not None:
-            if_seen = f" if they show a best depth and seeds differ by {100 * self.noise:.2g}% of loss"
-        return (
-            f"{known}; expected after {plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs: "
-            f"{_expected(self.after.ratio)}{if_seen}."
-        )
+        after = f"{plural(len(self.runs), 'run')} and {show_count(flops)} FLOPs"
+        return f"{known}; expected after {after}: {self.rehearsal or _expected(self.after.ratio)}."
+
+    @property
+    def assumed(self) -> str:
+        """What the expected intervals rest on until runs can be fitted."""
+        if self.noise is None or not self.runs:
+            return ""
+        return f"if they show a best depth and seeds differ by {100 * self.noise:.2g}% of loss"
 
     def time(self) -> str:
         """How long the runs should take."""
