@@ -189,7 +189,7 @@ def guess_columns(
         guesses = {ours: [(0, name)] for ours, name in _LETTERS.items()} | guesses
     if "block_params" in {*guesses, *given} and "total_params" not in {*guesses, *given}:  # beside it, of what else?
         guesses["total_params"] = [(10, name) for name in theirs if split_name(name) == ["total"]]
-    guesses = {ours: found for ours, found in guesses.items() if found}
+    guesses = {ours: names for ours, names in guesses.items() if names}
     for ours in NAMES:
         if ours in given or ours in set(ignored) or ours not in guesses:
             continue
