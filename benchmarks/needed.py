@@ -8,8 +8,8 @@ of sweeps whichever is true (Donoho 1994; Armstrong & Kolesár 2018). Its half-w
 convex in the function's weights, so the optimum that is found is the least there is; two starts must agree.
 
 Beside it stand the width of the joint fit, which knows none of this, and how often the shortest interval holds where
-nothing is amiss: if in more than 98%, no interval of its kind is both long enough and short enough for 90 to 98%
-everywhere.
+nothing is amiss: if in more than 98%, that is what 90% elsewhere costs, and an interval of its kind that holds in 90 to
+98% everywhere is longer.
 
 `python -m benchmarks.needed --out results/fit/needed.json` (after benchmarks.coverage)
 """
