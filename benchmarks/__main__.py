@@ -60,6 +60,7 @@ STEPS = (
     Step("sweep_scale"),
     Step("evidence", "--data DATA", "data"),
     Step("prediction", "--data DATA --out results/fit/prediction.json", "data"),
+    Step("halves", "--data DATA --out results/fit/halves.json", "data"),
     Step("lengths", "--data DATA --out results/fit/lengths.json", "data"),
     Step("mutations", "--resume"),
     Step("fuzz", "--resume"),

@@ -94,7 +94,7 @@ def joint_tables() -> list[str]:
     later = coverage_table("coverage_later.json", "added later")
     return [
         cells_table(), losses_table(), coverage_table(), later, needed_table(), decomposition_table(), beyond_table(),
-        prediction_table(),
+        prediction_table(), halves_table(),
     ]  # fmt: skip
 
 
@@ -400,6 +400,21 @@ def prediction_table() -> str:
         depths = [f"{value:.3g} ({low:.3g}–{high:.3g})", f"{row['constant ratio, depth']:.3g}"]
         depths += [f"{row['levine, depth']:.3g}", f"{row['best depth seen']:g}"]
         rows.append(f"| {name} | {' | '.join([*losses, row['runs inside'], *depths])} |")
+    return "\n".join(rows) + "\n"
+
+
+def halves_table() -> str:
+    """How often halves of real pools hold what the whole pool says."""
+    rows = ["| pool | shapes | halves that state an interval | middle | largest size | 10× |", "|---" * 6 + "|"]
+    whole = np.zeros(4, dtype=int)
+    for name, row in result("fit/halves.json")["pools"].items():
+        counts = [row["state an interval"], *row["hold"].values()]
+        whole += counts
+        rows.append(
+            f"| {name} | {row['shapes']} | {counts[0]} of {row['halves']} | {' | '.join(map(str, counts[1:]))} |"
+        )
+    shares = (f"{100 * each / whole[0]:.0f}%" for each in whole[1:])
+    rows.append(f"| all | | {whole[0]} | {' | '.join(shares)} |")
     return "\n".join(rows) + "\n"
 
 
