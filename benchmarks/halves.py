@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.design_replay import OWN
-from benchmarks. import pools
+from benchmarks.prediction import held_out as pools
 from deepwide.errors import DeepwideError
 from deepwide.fitting import Runs, fit_joint, read_runs
 
