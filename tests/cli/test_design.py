@@ -70,7 +70,7 @@ def test_without_runs_it_says_so() -> None:
     assert done.returncode == 0, done.stderr
     assert "nothing can be stated yet" in done.stdout
     assert " 2 made-up sweeps" in done.stdout.splitlines()[0]
-    assert "The interval of the target if they show a best depth and seeds differ by 5% of loss" in done.stdout
+    assert "The interval of the target if the runs show a best depth and seeds differ by 5% of loss" in done.stdout
     assert "made-up" not in call(*WORDS, "--rehearse", "0").stdout
     assert "Note: the runs so far allow no fit" in done.stdout
 

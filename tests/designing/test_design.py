@@ -48,7 +48,7 @@ def test_before_any_run_the_plan_is_rehearsed() -> None:
     assert design.rehearsal.sweeps == 3
     assert sweep_design(REAL, target="1M", budget="1e13").rehearsal is None
     assert ask(runs(), rehearse=3).rehearsal is None  # a fit says more
-    for wrong in (-1, 1001, 2.5):
+    for wrong in (-1, 1001, 2.5, True):
         with pytest.raises(DeepwideError, match="number of rehearsals must be a whole number from 0 to 1000"):
             ask(rehearse=wrong)
 
@@ -133,6 +133,23 @@ def test_it_says_where_the_best_depth_lies_beyond_what_may_be_run() -> None:
     assert "layers, and at most 8 may be run: allow deeper networks" in ends[0].text
     inside = sweep_design(LONG, LONG_RUNS, target="200k", budget="1e14")
     assert "depths-end" not in [note.code for note in inside.notes]
+
+
+def test_it_says_what_of_a_large_budget_is_not_planned() -> None:
+    notes = {note.code: note.text for note in sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e17").notes}
+    assert "no more of what may be run would narrow the interval" in notes["unspent"]
+    some = {note.code for note in sweep_design(LONG, LONG_RUNS, target="4.1M", budget="1e14").notes}
+    assert "unspent" not in some
+
+
+def test_a_goal_that_most_made_up_sweeps_miss_is_named() -> None:
+    design = deepwide.sweep_design(REAL, target="1M", budget="1e13", until=1.2, rehearse=10)
+    assert "rehearsed-short" in [note.code for note in design.notes]
+
+
+def test_a_loss_far_beyond_the_runs_is_said_to_rest_on_what_is_assumed() -> None:
+    notes = {note.code: note.text for note in ask(runs(), goal="loss", target="1B").notes}
+    assert "rests on how loss against size is assumed to go on there" in notes["beyond"]
 
 
 def test_a_loss_can_be_the_target() -> None:

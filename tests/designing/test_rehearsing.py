@@ -58,4 +58,6 @@ def test_a_loss_can_be_rehearsed() -> None:
 
 def test_it_reads_as_a_sentence() -> None:
     some = Rehearsal(sweeps=20, stated=13, ratio=5.251, low=4.0, high=None)
-    assert str(some) == "an interval in 13 of 20 made-up sweeps, high/low 5.25 in the middle (80%: 4 to none)"
+    assert str(some) == "an interval in 13 of 20 made-up sweeps, high/low 5.3 in the middle of all (80%: 4 to none)"
+    few = some.model_copy(update={"sweeps": 3, "stated": 1})
+    assert str(few) == "an interval in 1 of 3 made-up sweeps"

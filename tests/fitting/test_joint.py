@@ -244,3 +244,9 @@ def test_seeds_say_how_noise_falls() -> None:
     answer = fit_joint(runs, bootstrap=400, examine=False)
     assert answer.noise_falls > 0.8
     assert answer.seed_noise == pytest.approx(0.005, rel=0.2)
+
+
+@pytest.mark.parametrize("length", [1e3, 1e30])
+def test_a_length_that_the_runs_say_nothing_of_is_refused(length: float) -> None:
+    with pytest.raises(DeepwideError, match=r"these runs had .* tokens: they say nothing of 1e\+"):
+        fit_joint(three_lengths(), length=length)

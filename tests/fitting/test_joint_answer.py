@@ -347,3 +347,15 @@ def test_a_plan_for_given_tokens_takes_the_law_there(tokens: float, tmp_path: Pa
 def test_losses_absurdly_far_away_overflow_nothing(answer: JointFit) -> None:
     row = answer.predict_rows(8, 1e40)[0]
     assert np.isfinite(list(row.values())).all()
+
+
+def test_a_law_of_one_length_warns_of_a_plan_for_another(tmp_path: Path) -> None:
+    runs = simulate(LAW, depths=(1, 2, 4, 8), sizes=SIZES, seed=4)
+    law = fit_joint(replace(runs, tokens=np.full(len(runs), 8e6)), bootstrap=400).law()
+    assert law is not None
+    path = save_law(law, tmp_path / "law.json")
+    codes = {
+        tokens: [note.code for note in deepwide.plan("1M", law=path, tokens=tokens).notes] for tokens in (8e6, 1e9)
+    }
+    assert "law-far-length" not in codes[8e6]
+    assert "law-far-length" in codes[1e9]

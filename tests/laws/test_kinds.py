@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
 
+from deepwide.errors import DeepwideError
 from deepwide.laws import (
     AdviceLaw,
     DepthLaw,
@@ -463,11 +464,24 @@ def test_a_law_for_given_tokens_is_moved_draw_by_draw(line: tuple[float, float])
     assert moved.above(depth, N).shape == (300,)
 
 
-def test_a_law_at_its_own_length_is_itself_and_far_lengths_are_cautioned() -> None:
+def test_a_law_at_its_own_length_is_itself_and_far_lengths_are_doubted_or_refused() -> None:
     law = _of_lengths((0.0, 0.0))
     assert law.at_length(1e9).draws == law.draws
-    assert "its runs had 100M to 10B tokens" in law.at_length(1e12).cautions[-1]
+    assert law.at_length(1e9).far_length == ""
+    assert "its runs had 100M to 10B tokens" in law.at_length(1e12).far_length
+    with pytest.raises(DeepwideError, match="says nothing of 1K tokens: its runs had 100M to 10B tokens"):
+        law.at_length(1e3)
+    for wrong in (0, -1.0, math.nan, math.inf, "3B", None):
+        with pytest.raises(DeepwideError, match="a length must be a number of tokens above 0"):
+            law.at_length(wrong)  # type: ignore[arg-type]
+
+
+def test_a_law_of_one_length_says_that_it_knows_no_other() -> None:
     assert _joint().at_length(1e12) == _joint()
+    law = _joint(run_tokens=8e6)
+    assert law.at_length(8e6) == law
+    assert "all its runs had 8M tokens: they do not say" in law.at_length(2e9).far_length
+    assert law.at_length(2e9).draws == law.draws
 
 
 def test_lengths_must_be_of_the_laws_draws() -> None:

@@ -28,6 +28,7 @@ COLOURS = {"too deep": "red", "within": "green", "too shallow": "blue"}
 FIRST = (
     "experts-without-data",
     "law-extrapolated",
+    "law-far-length",
     "exceeds-memory",
     "other-devices",
 )  # notes that stand beside the answer, not below it

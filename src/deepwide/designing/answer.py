@@ -11,6 +11,7 @@ from deepwide.fitting import Goal
 from deepwide.laws import without_limit
 from deepwide.quantities import plural, show_count, show_seconds
 
+FEW_SWEEPS = 10  # made up: fewer show no spread
 WORTHLESS = 1000.0  # high/low that says nothing
 HEAD = "# Chosen for the "  # how a batch that was written begins
 
@@ -59,9 +60,11 @@ class Rehearsal(Answer):
         made_up = plural(self.sweeps, "made-up sweep")
         if not self.stated:
             return f"no interval in any of {made_up}"
-        low, middle, high = ("none" if end is None else show_ratio(end) for end in (self.low, self.ratio, self.high))
-        spread = f"high/low {middle} in the middle (80%: {low} to {high})"
-        return f"an interval in {self.stated} of {made_up}, {spread}"
+        stated = f"an interval in {self.stated} of {made_up}"
+        if self.sweeps < FEW_SWEEPS:
+            return stated
+        low, middle, high = ("none" if end is None else f"{end:.2g}" for end in (self.low, self.ratio, self.high))
+        return f"{stated}, high/low {middle} in the middle of all (80%: {low} to {high})"
 
     __repr__ = __str__
 
@@ -131,7 +134,7 @@ class Design(Answer):
         """What the expected intervals rest on until runs can be fitted."""
         if self.noise is None or not self.runs:
             return ""
-        return f"if they show a best depth and seeds differ by {100 * self.noise:.2g}% of loss"
+        return f"if the runs show a best depth and seeds differ by {100 * self.noise:.2g}% of loss"
 
     def time(self) -> str:
         """How long the runs should take."""

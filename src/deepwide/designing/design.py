@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
 from deepwide.answers import Interval, Note
-from deepwide.designing.answer import WORTHLESS, Design, DesignedRun, Stage, show_ratio
+from deepwide.designing.answer import FEW_SWEEPS, WORTHLESS, Design, DesignedRun, Stage, show_ratio
 from deepwide.designing.candidates import (
     Candidate,
     Choice,
@@ -160,7 +160,7 @@ def design_next(
 
     `taken` are the seeds of (depth, width, tokens) to avoid.
     """
-    if not isinstance(rehearse, int) or not 0 <= rehearse <= MOST_REHEARSED:
+    if not isinstance(rehearse, int) or isinstance(rehearse, bool) or not 0 <= rehearse <= MOST_REHEARSED:
         raise DeepwideError(f"the number of rehearsals must be a whole number from 0 to {MOST_REHEARSED}.")
     if runs is not None and runs.diverged.all():
         raise DeepwideError(
@@ -203,12 +203,16 @@ def design_next(
         expected=False,
     )
     chosen = [] if stop else _runs(decision, options, used, spec.seeds[0])
-    notes = [] if stop and stop.code == "small" else _notes(decision, request, pool)
+    notes = [] if stop and stop.code == "small" else _notes(decision, request, pool, left)
     notes = [each for each in notes if not (stop and each.code in UNTIL_FITTED)]
     rehearsal = None
     if rehearse and chosen and decision.fit is None and runs is None:
         everything = [run for batch in decision.batches for run in batch]
         rehearsal = rehearsed(pool, everything, goal, noise=request.noise, number=rehearse)
+        reached = rehearsal.ratio or math.inf
+        if request.until is not None and rehearse >= FEW_SWEEPS and reached > request.until:
+            text = f"more than half of the made-up sweeps end with more than {request.until:g}, or with none"
+            notes.append(Note.of("rehearsed-short", text, until=request.until))
     return Design(
         name=spec.name,
         goal=request.goal,
@@ -373,7 +377,7 @@ def _deeper(decision: Decision, pool: Pool) -> list[Note]:
     return [Note.of("depths-end", text, best=best, least=least, most=most)]
 
 
-def _notes(decision: Decision, request: Request, pool: Pool) -> list[Note]:
+def _notes(decision: Decision, request: Request, pool: Pool, left: float) -> list[Note]:
     notes = []
     largest = float(pool.places.block_params.max())
     if decision.fit is None:
@@ -400,18 +404,25 @@ def _notes(decision: Decision, request: Request, pool: Pool) -> list[Note]:
         notes.append(Note.of("noise-found", text, noise=request.noise))
     after = decision.ratios[-1] if decision.ratios else decision.ratio
     if request.until is not None and after > request.until:
-        text = f"a high/low of {request.until:g} is not expected: with the whole budget {show_ratio(after)} is"
+        text = f"a high/low of {request.until:g} is not expected: with what may be run and paid {show_ratio(after)} is"
         notes.append(Note.of("out-of-reach", text, until=request.until, after=after))
     notes += _deeper(decision, pool) if request.goal == "depth" else []
-    if request.params > largest * 1.001 and request.goal == "depth" and decision.floor < WORTHLESS:
+    if request.params > largest * 1.001:
         factor = request.params / largest
         by = "the noise that is assumed" if decision.fit is None else "what is known now"
-        text = (
-            f"the target is {factor:.3g} times the largest size that may be run: by {by}, more and more of these runs "
-            f"would bring high/low towards {show_ratio(decision.floor)}, and what they give rests on how growth is "
-            "assumed to go on there"
-        )
+        text = f"the target is {factor:.3g} times the largest size that may be run, and "
+        if request.goal == "depth" and decision.floor < WORTHLESS:
+            text += f"by {by} more and more of these runs would bring high/low towards {show_ratio(decision.floor)}; "
+        what = "growth is" if request.goal == "depth" else "loss against size is"
+        text += f"what they give rests on how {what} assumed to go on there"
         notes.append(Note.of("beyond", text, factor=factor, floor=decision.floor))
+    planned = sum(float(pool.cost[run]) for batch in decision.batches for run in batch)
+    if request.until is None and decision.batches and planned < left / 2:
+        text = (
+            f"{_amount(planned, request.unit)} of {_amount(left, request.unit)} are planned: no more of what may be "
+            "run would narrow the interval enough to count"
+        )
+        notes.append(Note.of("unspent", text, planned=planned, budget=left))
     return notes
 
 

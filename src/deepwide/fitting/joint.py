@@ -32,6 +32,7 @@ from deepwide.fitting.regression import (
 from deepwide.fitting.runs import SAME_LENGTH, Counting, Runs
 from deepwide.fitting.suspects import about_standing_out, standing_out, trained
 from deepwide.fitting.threads import one_thread
+from deepwide.laws import FARTHEST_LENGTH
 from deepwide.quantities import Floats, show_count
 
 SAME_SHARE = 0.05  # of ln(total/block): less is the same for all shapes
@@ -258,7 +259,10 @@ def _checked_length(runs: Runs, length: float) -> float:
     length = float(positive_numbers("length", length)[0])
     if np.isnan(runs.tokens).all():
         raise DeepwideError("these runs do not say how many tokens they had: a best depth at a length needs tokens.")
-    most = float(np.nanmax(runs.tokens))
+    least, most = float(np.nanmin(runs.tokens)), float(np.nanmax(runs.tokens))
+    if not least / FARTHEST_LENGTH <= length <= most * FARTHEST_LENGTH:
+        shown = " to ".join(show_count(round(end)) for end in (least, most))
+        raise DeepwideError(f"these runs had {shown} tokens: they say nothing of {length:.3g}.")
     if not runs.several_lengths and not 1 / SAME_LENGTH < length / most < SAME_LENGTH:
         raise DeepwideError(
             f"all runs had {show_count(round(most))} tokens: they do not say how the best depth changes with length."

@@ -116,6 +116,7 @@ class JointFit(Fit):
             draws=self._law_draws(),
             may_end=True,
             lengths=self._lengths(),
+            run_tokens=self.tokens_range[1] if self.centre_tokens is None and self.tokens_range else None,
             bowl=self.bowl(),
             cautions=tuple(map(str, (*self._about_length(), *self.warnings))),
         )

@@ -33,7 +33,17 @@ from deepwide.laws.cost import (
     shape_costs,
     step_time_ratio,
 )
-from deepwide.laws.kinds import AspectLaw, JointLaw, Lengths, PowerLaw, RidgeLaw, SurfaceLaw, TransitionLaw, bowl_sides
+from deepwide.laws.kinds import (
+    FARTHEST_LENGTH,
+    AspectLaw,
+    JointLaw,
+    Lengths,
+    PowerLaw,
+    RidgeLaw,
+    SurfaceLaw,
+    TransitionLaw,
+    bowl_sides,
+)
 from deepwide.laws.law import AdviceLaw, Bowl, DepthCurve, DepthLaw, Law, Opinion, without_limit
 
 if TYPE_CHECKING:
@@ -43,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPUTE_LAWS",
+    "FARTHEST_LENGTH",
     "MOST",
     "AdviceLaw",
     "AspectLaw",

@@ -11,9 +11,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator, model_validator
 
 from deepwide.answers import Z95, Interval
+from deepwide.errors import DeepwideError, quoted
 from deepwide.laws.law import LARGEST_LOG, AdviceLaw, Covariance, DepthCurve, DepthLaw, check_covariance, within
 from deepwide.quantities import ArrayLike, Floats, show_count
 
+SAME_LENGTH = 1.05  # lengths of runs within this factor are one
+FARTHEST_LENGTH = 1000.0  # times the longest run, or the shortest over it: beyond it nothing is known
 FARTHEST = 5.0  # tail times ln depth, beyond which a bowl's sides are parabolas again: no run is so far off
 
 
@@ -152,6 +155,8 @@ class JointLaw(DepthLaw):
     )
     may_end: bool = False
     lengths: Lengths | None = None
+    run_tokens: PositiveFloat | None = None  # of all its runs, where they had one length
+    far_length: str = ""  # what makes it doubtful at the length that it was asked for
 
     @model_validator(mode="after")
     def _lengths_are_of_these_draws(self) -> Self:
@@ -173,38 +178,45 @@ class JointLaw(DepthLaw):
         return DepthCurve(*map(np.exp, self.middle_and_limits(np.clip(places, -50, 50))))
 
     def at_length(self, tokens: float) -> "JointLaw":
-        """The law for runs of so many tokens; itself, where its runs had one length."""
+        """The law for runs of so many tokens. One whose runs had a single length says so, if this is another."""
+        if not (isinstance(tokens, int | float) and 0 < tokens < math.inf):
+            raise DeepwideError(f"a length must be a number of tokens above 0, not {quoted(tokens)}.")
         if self.lengths is None:
-            return self
+            if self.run_tokens is None or 1 / SAME_LENGTH < tokens / self.run_tokens < SAME_LENGTH:
+                return self
+            far = f"all its runs had {show_count(round(self.run_tokens))} tokens: they do not say what others do to it"
+            return self.model_copy(update={"far_length": far})
+        least, most = self.lengths.tokens
+        runs = f"its runs had {show_count(round(least))} to {show_count(round(most))} tokens"
+        if not least / FARTHEST_LENGTH <= tokens <= most * FARTHEST_LENGTH:
+            raise DeepwideError(f"the {self.name} law says nothing of {show_count(round(tokens))} tokens: {runs}.")
         moves, (at, slope) = self.lengths, self.lengths.line
         t = math.log(tokens / moves.centre_tokens)
         r, u, v, m = np.array(moves.draws).T
-        place, growth, bend, beyond, curvature, change, skew, tail = np.array(self.draws).T
+        place, growth, bend, grows_to, curvature, change, skew, tail = np.array(self.draws).T
         steeper = u * t - (r * slope + u * at + 2 * v * at * slope)
         bends = -(u * slope + v * slope**2)
         end = math.log(self.sizes[1] / self.centre_params)
-        goes_on = beyond + moves.weight * (steeper + 2 * bends * end)
+        goes_on = grows_to + moves.weight * (steeper + 2 * bends * end)
         columns = (
             place + r * (t - at) + v * (t**2 - at**2),
             growth + steeper,
             bend + bends,
-            np.where(beyond == 0, 0.0, goes_on),
+            np.where(grows_to == 0, 0.0, goes_on),
             curvature * np.exp(np.clip(m * (t - at), -20, 20)),
             change - slope * m,
             skew,
             tail,
         )
-        least, most = moves.tokens
-        cautions = tuple(caution for caution in self.cautions if caution != moves.words)
-        if not within(tokens, moves.tokens):
-            runs = f"its runs had {show_count(round(least))} to {show_count(round(most))} tokens"
-            cautions = (*cautions, f"{runs}: how the best depth shifts beyond them is assumed to go on")
+        beyond = f"{runs}: how its best depth shifts beyond them is assumed to go on"
         return self.model_copy(
             update={
                 "draws": tuple(map(tuple, np.column_stack(columns).tolist())),
                 "details": f"at {show_count(round(tokens))} tokens",
                 "lengths": None,
-                "cautions": cautions,
+                "run_tokens": None,
+                "cautions": tuple(caution for caution in self.cautions if caution != moves.words),
+                "far_length": "" if within(tokens, moves.tokens) else beyond,
             }
         )
 

@@ -21,6 +21,7 @@ from deepwide.shape import Shape, cache_elements
 if TYPE_CHECKING:
     from deepwide.planning.candidates import Candidate
 
+TELLING = 10.0  # percent of loss: limits beyond it say nothing about a depth
 COST_SOURCE = (
     f"loss differences come from all public depth × width sets pooled ({pooled_law().tested}), centred on their best "
     "depth whichever law plans"
@@ -247,13 +248,14 @@ def plan_reason(
         )
     costs = [c.loss_percent for c in others if c.loss_percent]
     worst = max(abs(cost.value) for cost in costs)
-    ends = [abs(end) for cost in costs for end in (cost.low, cost.high) if end is not None]
-    surely = f" (95%: within {max(ends):.1f}%)" if ends else ""
-    span = f"{min(c.depth for c in candidates)} to {max(c.depth for c in candidates)}"
+    surely = max(abs(end) for cost in costs for end in (cost.value, cost.low, cost.high) if end is not None)
+    span = f"{min(c.depth for c in candidates)} to {max(c.depth for c in candidates)} layers"
     second = (
-        f"By the loss data, loss is expected to stay within {worst:.1f}% from {span} layers{surely}, while every layer "
-        "adds latency"
+        f"By the loss data, loss from {span} is expected within {worst:.1f}% of this plan's (95%: within {surely:.1f}%)"
     )
+    if surely > TELLING:
+        second = f"The loss data do not tell {span} apart (95%: up to {surely:.1f}% of loss)"
+    second += ", while every layer adds latency"
     return f"{first} {second}" + ("." if fixed else ": where that matters, prefer the shallow side.")
 
 
@@ -385,6 +387,8 @@ def zero_notes(data_parallel: int, zero: int) -> list[Note]:
 def law_notes(law: DepthLaw, block_params: float) -> list[Note]:
     """What its fit warned about, and whether the law is asked beyond its data."""
     notes = [Note.of("law-caution", f"the {law.name} law: {caution}", law=law.name) for caution in law.cautions]
+    if isinstance(law, JointLaw) and law.far_length:
+        notes.append(Note.of("law-far-length", f"the {law.name} law: {law.far_length}", law=law.name))
     if law.is_extrapolated(block_params):
         low, high = law.fitted_block_params or (block_params, block_params)
         factor = block_params / high if block_params > high else low / block_params

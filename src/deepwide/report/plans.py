@@ -10,7 +10,7 @@ from deepwide.quantities import plural, show_bytes, show_count, show_time
 from deepwide.report.document import Attachment, Block, Facts, Notes, Report, Section, Table, Text, draw
 
 # Notes that make the whole answer doubtful.
-FIRST = ("experts-without-data", "law-extrapolated", "exceeds-memory", "other-devices")
+FIRST = ("experts-without-data", "law-extrapolated", "law-far-length", "exceeds-memory", "other-devices")
 
 
 def plan_report(plan: Plan) -> Report:

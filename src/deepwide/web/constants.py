@@ -81,6 +81,7 @@ PLANNER = {
     "dearer": "DEARER",
     "more_odd": "MORE_ODD",
     "most_loss": "MOST_LOSS",
+    "telling": "TELLING",
 }
 AUDIT = {
     "within": "WITHIN",
@@ -242,7 +243,7 @@ def _law(law: Law, key: str) -> dict[str, Any]:
         row |= _surface(law)
     if isinstance(law, JointLaw):
         row |= _table(law)
-        del row["draws"], row["lengths"]
+        del row["draws"], row["lengths"], row["run_tokens"], row["far_length"]
     return row
 
 

@@ -155,7 +155,7 @@ function missed({ budget, search, reached, law_depth: lawDepth }, prices) {
     `${depth} × ${width} (${signedPercent(nearestMiss, 1)}), has ${fixed(depth / lawDepth.value, 1)} times the law's depth`;
 }
 
-function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates, fixed: side }) {
+function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates, fixed: side }, telling) {
   let first = `At ${showCount(N)} block parameters the ${law.name} law puts the best depth at ${fixed(lawDepth.value, 1)} layers`;
   const why = side === "budget" ? "with the depth that suits the budget" : `with the ${side} you fixed`;
   if (side) first += `; ${why}, the shape has ${fixed(shape.depth / lawDepth.value, 2)} times that.`;
@@ -172,11 +172,15 @@ function planReason({ law, shape, law_params: N, law_depth: lawDepth, candidates
       `(${signed(low, 1)} to ${signed(high, 1)}).`;
   }
   const worst = Math.max(...others.map((c) => Math.abs(c.loss_percent.value)));
-  const ends = others.flatMap((c) => [c.loss_percent.low, c.loss_percent.high]).filter((end) => end !== null).map(Math.abs);
-  const surely = ends.length ? ` (95%: within ${fixed(Math.max(...ends), 1)}%)` : "";
+  const ends = others.flatMap(({ loss_percent: c }) => [c.value, c.low, c.high]).filter((end) => end !== null).map(Math.abs);
+  const surely = Math.max(...ends);
   const depths = candidates.map((c) => c.depth);
-  return `${first} By the loss data, loss is expected to stay within ${fixed(worst, 1)}% from ${Math.min(...depths)} to ` +
-    `${Math.max(...depths)} layers${surely}, while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
+  const layers = `${Math.min(...depths)} to ${Math.max(...depths)} layers`;
+  const second = surely > telling
+    ? `The loss data do not tell ${layers} apart (95%: up to ${fixed(surely, 1)}% of loss)`
+    : `By the loss data, loss from ${layers} is expected within ${fixed(worst, 1)}% of this plan's (95%: within ${fixed(surely, 1)}%)`;
+  return `${first} ${second}, ` +
+    `while every layer adds latency${side ? "." : ": where that matters, prefer the shallow side."}`;
 }
 
 const opinionSpan = (o, noLimit) =>
@@ -229,7 +233,7 @@ export function planWords(plan, laws, constants) {
     shares: plan.candidates.filter((c) => c.device).map(({ depth: L, width, device }) => [String(L), grouped(width),
       ...["state", "activations", "training", "cache", "serving"].map((part) => showBytes(device[part]))]),
     opinions: plan.opinions.map((o) => opinionCells(o, constants.no_limit)),
-    reason: planReason(plan),
+    reason: planReason(plan, constants.planner.telling),
     nearest: plan.nearest.map((m) => `${m.name} ${m.depth} × ${grouped(m.width)} (${fixed(m.depth_over_law, 2)}×)`).join("; ") || "none of this size",
     notes: all.filter((note) => note.code !== "law-extrapolated").map((note) => note.text),
   };
