@@ -3,9 +3,10 @@
 Nine truths of `benchmarks.coverage` that differ in one thing from independent noise about a power: variance by size,
 three smooth misfits, depths' offsets, either side steeper, a bowl on the reducible loss. They and their covariances are
 known; which of them is true is not, nor are the bowl's curvature, the power, the place and the curve of loss against
-size. Sought is the shortest interval of fixed length about an affine function of the losses that holds in at least 90%
-of sweeps whichever is true (Donoho 1994; Armstrong & Kolesár 2018). Its half-width for each truth, s·cv(bias/s), is
-convex in the function's weights, so the optimum that is found is the least there is; two starts must agree.
+size, near the first of them (everything is linear there). Sought is the shortest interval of fixed length about an
+affine function of the losses that holds in at least 90% of sweeps whichever is true (Donoho 1994; Armstrong & Kolesár
+2018). Its half-width for each truth, s·cv(bias/s), is convex in the function's weights, so the optimum that is found is
+the least there is; two starts must agree.
 
 Beside it stand the width of the joint fit, which knows none of this, and how often the shortest interval holds where
 nothing is amiss: if in more than 98%, that is what 90% elsewhere costs, and an interval of its kind that holds in 90 to

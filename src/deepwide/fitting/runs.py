@@ -15,6 +15,7 @@ import numpy as np
 from deepwide.answers import Interval, Note, to_pandas, to_polars
 from deepwide.errors import DeepwideError, did_you_mean, quoted
 from deepwide.fitting.words import note
+from deepwide.laws import SAME_LENGTH as SAME_LENGTH
 from deepwide.quantities import Floats, Integers, Numbers
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ COLUMNS = (
 SHAPE = ("depth", "width", "block_params", "total_params")
 NEAR = math.log(1.5)  # runs within this of a diverged one's size say what its loss exceeds
 BLOCK_MATRICES = 12  # a plain block: 4 d² of attention, 8 d² of feed-forward
-SAME_LENGTH = 1.05
 INSTEAD = {  # of a column that is missing
     "total_params": ", or give the rows of the embedding",
     "tokens": ", or give their number if all runs had as many: tokens=20B",

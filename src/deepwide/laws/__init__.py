@@ -35,6 +35,7 @@ from deepwide.laws.cost import (
 )
 from deepwide.laws.kinds import (
     FARTHEST_LENGTH,
+    SAME_LENGTH,
     AspectLaw,
     JointLaw,
     Lengths,
@@ -55,6 +56,7 @@ __all__ = [
     "COMPUTE_LAWS",
     "FARTHEST_LENGTH",
     "MOST",
+    "SAME_LENGTH",
     "AdviceLaw",
     "AspectLaw",
     "Bowl",

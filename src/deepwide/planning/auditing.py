@@ -167,9 +167,10 @@ def audit(
     The model is a Shape, a name of the catalogue, a config.json or its folder, with `network` a hub id; or it is given
     by its sizes (depth, width, …), which otherwise replace those of the model. With experts it is judged by its active
     parameters, as a plan counts. What its depth is worth is computed at `tokens` of training (20 per active parameter
-    by default) by the compute law `compute`. `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second as
-    used, its peak times its utilisation: money = FLOPs / gpu_flops / 3600 · price, whatever the depth. FLOPs are those
-    of a plan: causal attention over sequences of the whole context is counted.
+    by default) by the compute law `compute`; a law that knows what length does is asked for these tokens, if given.
+    `price` is of an hour of a GPU that does `gpu_flops` FLOPs per second as used, its peak times its utilisation: money
+    = FLOPs / gpu_flops / 3600 · price, whatever the depth. FLOPs are those of a plan: causal attention over sequences
+    of the whole context is counted.
 
     >>> result = audit("gpt3-175b")
     >>> result.verdict.outcome, round(result.depth_over_law.value, 2)
